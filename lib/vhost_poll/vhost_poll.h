@@ -100,6 +100,7 @@ struct vhp_net_conf {
 	uint32_t poll_us;           /**< poll window, 0..VHP_POLL_MAX_US or VHP_POLL_FOREVER */
 	int poller;                 /**< index of the poller, -1 for any */
 	bool tso;                   /**< offer segmentation offloads to the guest */
+	enum vhp_rx_poll rx_poll;   /**< for this device, whatever vhp_poller_conf says */
 	uid_t socket_owner;         /**< (uid_t)-1: leave it */
 	gid_t socket_group;         /**< (gid_t)-1: leave it */
 	mode_t socket_mode;         /**< permission bits, 0: leave what umask gives */
