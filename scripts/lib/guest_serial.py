@@ -16,6 +16,8 @@ import socket
 import sys
 import time
 
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+
 
 class GuestError(Exception):
     """The guest did not answer, or a command that had to succeed did not."""
@@ -65,26 +67,23 @@ class GuestSerial:
         line, self._buf = self._buf.split(b"\n", 1)
         return line.strip().decode("ascii", "replace")
 
-    def run(self, command, limit=30):
-        """Runs a shell command in the guest.
+    def _ask(self, command, limit, deadline):
+        """Sends a command; (status, output) or None if deadline comes first.
 
-        command: text for the guest's sh.
-        limit: seconds after which the guest kills it (status 137).
-        Returns (exit status, output), stdout and stderr together.
-        Raises GuestError when no whole answer comes within limit + 10 s.
+        Lines that belong to no answer to this request are skipped: answers to
+        earlier ones, and what the guest's tty echoed before it was made raw.
         """
         ident = "%d-%d" % (os.getpid(), next(self._ids))
         self._connect()
         # The leading newline ends whatever half a line the agent may hold.
         request = "\nRUN %s %d %s\n" % (ident, limit, command.encode().hex())
-        self._sock.settimeout(limit + 10)
+        self._sock.settimeout(max(1, deadline - time.monotonic()))
         self._sock.sendall(request.encode())
-        deadline = time.monotonic() + limit + 10
         chunks = None
         while True:
             line = self._read_line(deadline)
             if line is None:
-                raise GuestError("no answer to: " + command)
+                return None
             words = line.split()
             if words == ["BEGIN", ident]:
                 chunks = []
@@ -96,6 +95,19 @@ class GuestSerial:
             elif chunks is not None:
                 chunks.append(line)
 
+    def run(self, command, limit=30):
+        """Runs a shell command in the guest.
+
+        command: text for the guest's sh.
+        limit: seconds after which the guest kills it (status 137).
+        Returns (exit status, output), stdout and stderr together.
+        Raises GuestError when no whole answer comes within limit + 10 s.
+        """
+        answer = self._ask(command, limit, time.monotonic() + limit + 10)
+        if answer is None:
+            raise GuestError("no answer to: " + command)
+        return answer
+
     def check(self, command, limit=30):
         """As run(), but returns the output and raises on another status than 0."""
         status, output = self.run(command, limit)
@@ -105,7 +117,7 @@ class GuestSerial:
 
     def boot_id(self):
         """The kernel's name for this boot: another one after a reboot."""
-        return self.check("cat /proc/sys/kernel/random/boot_id").strip()
+        return self.check(BOOT_ID).strip()
 
     def wait(self, limit=120, not_boot_id=None):
         """Waits until the agent answers, from another boot than not_boot_id.
@@ -115,36 +127,15 @@ class GuestSerial:
         deadline = time.monotonic() + limit
         while time.monotonic() < deadline:
             try:
-                self._connect()
-                found = self._poll_boot_id()
-                if found and found != not_boot_id:
-                    return found
+                # The port drops what it is sent before the guest opens it,
+                # so ask again every second.
+                answer = self._ask(BOOT_ID, 5, time.monotonic() + 1)
+                if answer and answer[1].strip() != not_boot_id:
+                    return answer[1].strip()
             except (OSError, GuestError):
                 self.close()
             time.sleep(0.2)
         raise GuestError("the guest did not come up within %d s" % limit)
-
-    def _poll_boot_id(self):
-        """Asks once, without waiting longer than a moment for the answer.
-
-        The port drops what it is sent before the guest has opened it.
-        """
-        ident = "%d-%d" % (os.getpid(), next(self._ids))
-        command = "cat /proc/sys/kernel/random/boot_id"
-        self._sock.settimeout(1)
-        self._sock.sendall(("\nRUN %s 5 %s\n" % (ident, command.encode().hex())).encode())
-        deadline = time.monotonic() + 1
-        chunks = []
-        while True:
-            line = self._read_line(deadline)
-            if line is None:
-                return None
-            if line.startswith("END " + ident):
-                return bytes.fromhex("".join(chunks)).decode().strip()
-            if line.startswith("BEGIN"):
-                chunks = []
-            else:
-                chunks.append(line)
 
 
 def main():
