@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Device lines into struct config; see config.h. keys.c knows the keys, pair.c joins. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_kvargs.h>
+
+#include "config.h"
+
+#define DEVICE_NAMES "net_vhost<N>, net_tap<N> or a device of DPDK's"
+
+void
+config_init(struct config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->poll_us = CONFIG_POLL_US;
+	config->rx_poll = VHP_RX_INTERLEAVE;
+}
+
+void
+config_free(struct config *config)
+{
+	free(config->devices);
+	free(config->pairs);
+	free(config->eal.argv);
+	memset(config, 0, sizeof(*config));
+}
+
+/* What follows the prefix or the alias in the name, NULL if it starts with neither. */
+static const char *
+name_tail(const struct kind *kind, const char *name)
+{
+	size_t prefix_bytes = strlen(kind->prefix);
+	size_t alias_bytes = strlen(kind->alias);
+
+	if (strncmp(name, kind->prefix, prefix_bytes) == 0)
+		return name + prefix_bytes;
+	if (strncmp(name, kind->alias, alias_bytes) == 0)
+		return name + alias_bytes;
+	return NULL;
+}
+
+/* Whose device it is, by its name alone. */
+static int
+set_kind(struct device *dev, struct mistake *why)
+{
+	dev->kind = DEVICE_EAL;
+	for (int i = 0; i < DEVICE_KINDS; i++) {
+		const char *tail = name_tail(&kinds[i], dev->name);
+
+		if (tail == NULL)
+			continue;
+		if (tail[0] == '\0' || tail[strspn(tail, "0123456789")] != '\0')
+			return mistake(why, "%s: unknown device (%s<N>, N a number)", dev->name,
+				kinds[i].prefix);
+		if (strlen(dev->name) >= VHP_NAME_BYTES)
+			return mistake(why, "%s: name too long (1..%d bytes)", dev->name,
+				VHP_NAME_BYTES - 1);
+		dev->kind = (enum device_kind)i;
+	}
+	dev->is_port = dev->kind != DEVICE_EAL || strncmp(dev->name, "net_", 4) == 0 ||
+		       strncmp(dev->name, "eth_", 4) == 0;
+	return 0;
+}
+
+static int
+set_keys(struct device *dev, const char *args, struct mistake *why)
+{
+	const struct kind *kind = &kinds[dev->kind];
+	struct rte_kvargs *pairs;
+	int rc = 0;
+
+	pairs = rte_kvargs_parse(args, NULL);
+	if (pairs == NULL)
+		return mistake(why, "%s: too many keys (1..%d)", dev->name, RTE_KVARGS_MAX);
+	for (unsigned int i = 0; i < pairs->count && rc == 0; i++)
+		rc = key_set(dev, pairs->pairs[i].key, pairs->pairs[i].value, why);
+	rte_kvargs_free(pairs);
+	for (unsigned int i = 0; i < kind->n_keys && rc == 0; i++)
+		if (kind->keys[i].preset == NULL && (dev->given & 1u << i) == 0)
+			rc = mistake_value(why, dev->name, kind->keys[i].name, NULL, "missing",
+				kind->keys[i].help);
+	return rc;
+}
+
+int
+config_parse_device(const char *line, struct device *dev, struct mistake *why)
+{
+	size_t name_bytes = strcspn(line, ",");
+	int rc;
+
+	memset(dev, 0, sizeof(*dev));
+	dev->peer = -1;
+	if (name_bytes == 0)
+		return mistake_value(why, "", "--vdev", line, "no device name", DEVICE_NAMES);
+	if (name_bytes >= sizeof(dev->name))
+		return mistake_value(why, "", "--vdev", line, "device name too long", DEVICE_NAMES);
+	memcpy(dev->name, line, name_bytes);
+	rc = set_kind(dev, why);
+	if (rc != 0 || dev->kind == DEVICE_EAL)
+		return rc;
+	kinds[dev->kind].set_defaults(dev);
+	return set_keys(dev, line + name_bytes + (line[name_bytes] == ','), why);
+}
+
+const struct device *
+config_find(const struct config *config, const char *name)
+{
+	for (unsigned int i = 0; i < config->n_devices; i++)
+		if (strcmp(config->devices[i].name, name) == 0)
+			return &config->devices[i];
+	return NULL;
+}
+
+/* What two devices may not share: the name, the socket, the interface. */
+static int
+check_unique(const struct config *config, const struct device *dev, struct mistake *why)
+{
+	for (unsigned int i = 0; i < config->n_devices; i++) {
+		const struct device *other = &config->devices[i];
+		const char *iface = NULL;
+
+		if (strcmp(other->name, dev->name) == 0)
+			return mistake(why, "%s: given twice (once)", dev->name);
+		if (other->kind != dev->kind)
+			continue;
+		if (dev->kind == DEVICE_NET_VHOST && strcmp(other->net.iface, dev->net.iface) == 0)
+			iface = dev->net.iface;
+		if (dev->kind == DEVICE_NET_TAP && strchr(dev->tap.iface, '%') == NULL &&
+			strcmp(other->tap.iface, dev->tap.iface) == 0)
+			iface = dev->tap.iface;
+		if (iface != NULL)
+			return mistake(why, "%s: iface = \"%s\": %s has it (one device each)",
+				dev->name, iface, other->name);
+	}
+	return 0;
+}
+
+/* Addresses of mac=fixed as the PMD numbers them: 02:64:74:61:70:30 and up. */
+static void
+number_fixed_mac(const struct config *config, struct device *dev)
+{
+	struct ether_addr mac = {{0x02, 'd', 't', 'a', 'p', '0'}};
+
+	for (unsigned int i = 0; i < config->n_devices; i++)
+		mac.ether_addr_octet[5] += config->devices[i].mac_fixed;
+	dev->tap.mac = mac;
+}
+
+static int
+insert(struct config *config, unsigned int index, const struct device *dev, struct mistake *why)
+{
+	struct device *devices;
+	int rc;
+
+	rc = check_unique(config, dev, why);
+	if (rc != 0)
+		return rc;
+	if (config->n_devices == CONFIG_MAX_DEVICES)
+		return mistake(why, "%s: too many devices (1..%d)", dev->name, CONFIG_MAX_DEVICES);
+	devices = realloc(config->devices, (config->n_devices + 1) * sizeof(*devices));
+	if (devices == NULL) {
+		mistake(why, "%s: out of memory", dev->name);
+		return -ENOMEM;
+	}
+	config->devices = devices;
+	memmove(&devices[index + 1], &devices[index],
+		(config->n_devices - index) * sizeof(*devices));
+	devices[index] = *dev;
+	if (dev->mac_fixed)
+		number_fixed_mac(config, &devices[index]);
+	config->n_devices++;
+	return 0;
+}
+
+int
+config_add(struct config *config, const char *line, struct mistake *why)
+{
+	struct device dev;
+	int rc;
+
+	rc = config_parse_device(line, &dev, why);
+	if (rc != 0)
+		return rc;
+	return insert(config, config->n_devices, &dev, why);
+}
+
+int
+config_add_allowed(struct config *config, const char *line, struct mistake *why)
+{
+	struct device dev = {.kind = DEVICE_EAL, .is_port = true, .peer = -1};
+	size_t name_bytes = strcspn(line, ",");
+	int rc;
+
+	if (name_bytes == 0 || name_bytes >= sizeof(dev.name))
+		return mistake_value(why, "", "-a", line, "not a device", "a PCI address");
+	memcpy(dev.name, line, name_bytes);
+	rc = insert(config, config->n_allowed, &dev, why);
+	if (rc == 0)
+		config->n_allowed++;
+	return rc;
+}

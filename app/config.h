@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Everything that the command line says, as one structure: filled once by
+ * options.c, pair.c and check.c, read-only from then on.
+ */
+#ifndef APP_CONFIG_H
+#define APP_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "drivers/net/tap/tap.h"
+#include "keys.h"
+#include "mistake.h"
+#include "vhost_poll.h"
+
+/** Default poll window. */
+#define CONFIG_POLL_US     50
+/** Longest user or group name, with its zero. */
+#define CONFIG_USER_BYTES  64
+/** Longest device name that EAL takes, with its zero (RTE_DEV_NAME_MAX_LEN). */
+#define CONFIG_NAME_BYTES  64
+/** Most devices of one daemon. */
+#define CONFIG_MAX_DEVICES 1024
+
+/** One --vdev or -a. */
+struct device {
+	enum device_kind kind;
+	char name[CONFIG_NAME_BYTES];   /**< "net_vhost0"; ours fit VHP_NAME_BYTES */
+	bool is_port;                   /**< takes part in the pairing */
+	uint32_t given;                 /**< bit i: the user gave key i of the kind's table */
+	uint32_t ignored;               /**< bit i: given, and without effect here */
+	char peer_name[VHP_NAME_BYTES]; /**< key "peer", "" if not given */
+	int peer;                       /**< index of the other side, -1 before config_pair() */
+	char socket_owner[CONFIG_USER_BYTES]; /**< name or number; check.c fills net.socket_owner */
+	char socket_group[CONFIG_USER_BYTES]; /**< name or number; check.c fills net.socket_group */
+	bool mac_fixed;                       /**< mac=fixed: numbered when the device is added */
+	union {
+		struct vhp_net_conf net; /**< DEVICE_NET_VHOST */
+		struct vhp_tap_conf tap; /**< DEVICE_NET_TAP */
+	};
+};
+
+/** Two devices that exchange frames: indices in config::devices. */
+struct pair {
+	unsigned int vhost; /**< the net_vhost */
+	unsigned int port;  /**< its other side */
+};
+
+/** EAL's part of the command line. Pointers go into the argv of main(). */
+struct eal_conf {
+	char **argv;                /**< EAL's options in the order given; the array is owned */
+	int argc;                   /**< without the program's name */
+	const char *lcores_option;  /**< "-l", "-c" or "--lcores"; NULL if none was given */
+	const char *lcores;         /**< its value */
+	const char *main_lcore;     /**< --main-lcore, NULL if not given */
+	const char *service_option; /**< "-s" or "-S"; NULL if none was given */
+	const char *service;        /**< its value: lcores that are no pollers */
+	const char *file_prefix;    /**< --file-prefix, NULL if not given */
+	bool memory_given;          /**< any option about memory or hugepages */
+	bool huge_files_given;      /**< one of those that say whether hugepages are files */
+	bool pci_given;             /**< -a, -b or --no-pci */
+	bool drivers_given;         /**< -d */
+	bool log_given;             /**< --log-level */
+};
+
+/** What the command line asks for. */
+enum action {
+	ACTION_RUN,
+	ACTION_CHECK,
+	ACTION_HELP,
+	ACTION_VERSION,
+};
+
+struct config {
+	enum action action;
+	struct device *devices; /**< in pairing order; owned */
+	unsigned int n_devices;
+	unsigned int n_allowed; /**< how many of them are -a devices; these come first */
+	struct pair *pairs;     /**< owned */
+	unsigned int n_pairs;
+	uint32_t poll_us;         /**< for devices without poll-us of their own */
+	enum vhp_rx_poll rx_poll; /**< for devices without rx-poll of their own */
+	unsigned int stats_s;     /**< interval of --stats, 0: off */
+	struct eal_conf eal;
+};
+
+/** Fill in the defaults. */
+void config_init(struct config *config);
+
+/** Free what the configuration owns, not the structure. */
+void config_free(struct config *config);
+
+/**
+ * Read one --vdev line, "net_vhost0,iface=/run/x.sock,queues=1". Pure: nothing else is
+ * read or written. A device that is not ours becomes DEVICE_EAL, its arguments unread.
+ * @param dev  (output) the device, not yet paired
+ * @return 0, -EINVAL with *why filled, or -ENOMEM with *why filled
+ */
+int config_parse_device(const char *line, struct device *dev, struct mistake *why);
+
+/** Read one --vdev line and add its device. Returns as config_parse_device() does. */
+int config_add(struct config *config, const char *line, struct mistake *why);
+
+/** Add a device of -a, which DPDK probes before every --vdev. Returns as config_add(). */
+int config_add_allowed(struct config *config, const char *line, struct mistake *why);
+
+/** The device of this name, NULL if there is none. */
+const struct device *config_find(const struct config *config, const char *name);
+
+/**
+ * Join the devices as testpmd does, 0-1, 2-3, ..., after those with peer=NAME; give
+ * each what it takes from the options and from its other side.
+ * @return 0, -EINVAL or -ENOMEM with *why filled
+ */
+int config_pair(struct config *config, struct mistake *why);
+
+#endif /* APP_CONFIG_H */

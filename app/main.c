@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dpdk-vhost-rxpoll: what is done, in order, and undone in reverse. All knowledge of how
+ * is elsewhere.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_version.h>
+
+#include "check.h"
+#include "drivers.h"
+#include "eal.h"
+#include "options.h"
+#include "service.h"
+#include "vhp_port.h"
+
+/** Exit statuses. */
+enum {
+	EXIT_OK = 0,
+	EXIT_FAILED = 1,  /* while running */
+	EXIT_MISTAKE = 2, /* what was given cannot be done; nothing is left on the host */
+};
+
+static void
+print_version(void)
+{
+	printf("dpdk-vhost-rxpoll " VHP_VERSION " (%s)\n", rte_version());
+}
+
+static void
+print_ready(const struct config *config, const struct lcores *lcores)
+{
+	char text[LCORES_TEXT_BYTES];
+	cpu_set_t cpus;
+
+	lcores_poller_cpus(lcores, &cpus);
+	printf("ready: %u device%s, %u poller%s on CPU%s %s\n", config->n_pairs,
+		config->n_pairs == 1 ? "" : "s", lcores->n_pollers,
+		lcores->n_pollers == 1 ? "" : "s", CPU_COUNT(&cpus) == 1 ? "" : "s",
+		lcores_cpus_text(&cpus, text, sizeof(text)));
+}
+
+/* From EAL's start to its end. Returns an exit status. */
+static int
+run(const struct config *config, const struct eal *eal)
+{
+	int status = EXIT_MISTAKE;
+	struct service *service;
+
+	service = service_create(config);
+	if (service == NULL) {
+		fprintf(stderr, "dpdk-vhost-rxpoll: event loop: %s\n", strerror(errno));
+		return EXIT_MISTAKE;
+	}
+	if (vhp_pollers_start() < 0)
+		goto destroy_service;
+	if (service_open_ports(service) < 0)
+		goto close_ports;
+	if (service_create_devices(service) < 0)
+		goto destroy_devices;
+	if (vhp_stats_telemetry() < 0)
+		goto destroy_devices;
+
+	print_ready(config, &eal->lcores);
+	status = service_run(service) == 0 ? EXIT_OK : EXIT_FAILED;
+	vhp_stats_summary(stdout);
+
+destroy_devices:
+	service_destroy_devices(service);
+close_ports:
+	service_close_ports(service);
+	vhp_pollers_stop();
+destroy_service:
+	service_destroy(service);
+	return status;
+}
+
+/* Checks that create nothing, then the run, or what --check prints. */
+static int
+check_and_run(struct config *config, struct mistake *why)
+{
+	int status = EXIT_MISTAKE;
+	struct eal eal = {0};
+
+	if (drivers_check(config, why) < 0 || config_pair(config, why) < 0 ||
+		check_host(config, why) < 0 || eal_prepare(config, &eal, why) < 0)
+		goto free_eal;
+	if (config->action == ACTION_CHECK) {
+		check_print_ignored(config, stderr);
+		check_print_pairs(config, stdout);
+		status = EXIT_OK;
+		goto free_eal;
+	}
+	service_block_signals();
+	if (eal_start(&eal, why) < 0)
+		goto free_eal;
+	check_print_ignored(config, stderr);
+	status = run(config, &eal);
+	eal_stop();
+free_eal:
+	eal_free(&eal);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct mistake why = {""};
+	struct config config;
+	int status = EXIT_OK;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	config_init(&config);
+	if (options_parse(argc, argv, &config, &why) < 0)
+		status = EXIT_MISTAKE;
+	else if (config.action == ACTION_HELP)
+		options_help(stdout);
+	else if (config.action == ACTION_VERSION)
+		print_version();
+	else
+		status = check_and_run(&config, &why);
+	if (why.text[0] != '\0')
+		fprintf(stderr, "dpdk-vhost-rxpoll: %s\n", why.text);
+	config_free(&config);
+	return status;
+}
