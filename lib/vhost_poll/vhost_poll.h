@@ -74,17 +74,12 @@ void vhp_loop_stop(struct vhp_loop *loop);
 
 /* ---- pollers ----------------------------------------------------------- */
 
-/** What all pollers share. Copied by vhp_pollers_start(). */
-struct vhp_poller_conf {
-	enum vhp_rx_poll rx_poll;
-};
-
 /**
  * Start one poller on every worker lcore of the EAL. With no qpair attached a
  * poller sleeps.
  * @return number of pollers (1 or more), -ENODEV if the EAL has no worker lcore
  */
-int vhp_pollers_start(const struct vhp_poller_conf *conf);
+int vhp_pollers_start(void);
 
 /** Stop and join all pollers; every device must have been destroyed before. */
 void vhp_pollers_stop(void);
@@ -100,7 +95,7 @@ struct vhp_net_conf {
 	uint32_t poll_us;           /**< poll window, 0..VHP_POLL_MAX_US or VHP_POLL_FOREVER */
 	int poller;                 /**< index of the poller, -1 for any */
 	bool tso;                   /**< offer segmentation offloads to the guest */
-	enum vhp_rx_poll rx_poll;   /**< for this device, whatever vhp_poller_conf says */
+	enum vhp_rx_poll rx_poll;   /**< VHP_RX_DEFERRED needs a finite window */
 	uid_t socket_owner;         /**< (uid_t)-1: leave it */
 	gid_t socket_group;         /**< (gid_t)-1: leave it */
 	mode_t socket_mode;         /**< permission bits, 0: leave what umask gives */

@@ -30,7 +30,7 @@
 /** Why a frame or a descriptor chain was not forwarded. VHP_OK is "it was". */
 enum vhp_drop {
 	VHP_OK,
-	VHP_DROP_CHAIN_LOOP,      /**< more descriptors than the table holds */
+	VHP_DROP_CHAIN_LOOP,      /**< more descriptors than the table holds, or than 1,024 */
 	VHP_DROP_CHAIN_NEXT,      /**< next index outside the table */
 	VHP_DROP_CHAIN_ADDRESS,   /**< not in guest memory */
 	VHP_DROP_CHAIN_INDIRECT,  /**< indirect table of a bad size, nested, or not negotiated */

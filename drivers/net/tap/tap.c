@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tap as a host port: frames go by writev and readv between the kernel and guest
+ * memory. Each frame is one system call and one copy; the kernel checks the virtio-net
+ * header.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <linux/virtio_net.h>
+
+#include <rte_branch_prediction.h>
+
+#include "log.h"
+#include "tap_priv.h"
+
+/* A deleted interface is looked for so often. */
+#define REVIVE_S 1
+
+/* What became of a frame whose writev failed; VHP_OK: offer it again later. */
+static enum vhp_drop
+judge_error(struct tap_queue *q, int error)
+{
+	switch (error) {
+	case EAGAIN:
+		q->pq.wait = VHP_PORT_FULL;
+		return VHP_OK;
+	case EBADFD:
+		__atomic_store_n(&q->gone, true, __ATOMIC_RELAXED);
+		q->pq.wait = VHP_PORT_DOWN;
+		return VHP_OK;
+	case EINVAL:
+	case EMSGSIZE:
+	case E2BIG:
+		return VHP_DROP_HEADER;
+	case EFAULT:
+		return VHP_DROP_CHAIN_ADDRESS;
+	default:
+		/* EIO: link down. ENOMEM, ENOBUFS: passes; waiting a little is right as well. */
+		q->pq.wait = VHP_PORT_DOWN;
+		return VHP_OK;
+	}
+}
+
+static uint16_t
+tap_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
+{
+	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		struct vhp_frame *f = &frames[i];
+
+		if (unlikely(f->drop != VHP_OK))
+			continue;
+		if (likely(writev(pq->fd, f->iov, f->n_iov) >= 0))
+			continue;
+		f->drop = judge_error(q, errno);
+		if (f->drop == VHP_OK)
+			break;
+	}
+	return i;
+}
+
+static uint16_t
+tap_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
+{
+	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		ssize_t len = readv(pq->fd, frames[i].iov, frames[i].n_iov);
+
+		if (len < 0) {
+			if (unlikely(errno == EBADFD)) {
+				__atomic_store_n(&q->gone, true, __ATOMIC_RELAXED);
+				pq->wait = VHP_PORT_DOWN;
+			}
+			break;
+		}
+		frames[i].len_bytes = len;
+	}
+	return i;
+}
+
+static int
+tap_configure(struct vhp_port_queue *pq, uint64_t virtio_features)
+{
+	struct tap_port *tap = container_of(pq->port, struct tap_port, port);
+	int ret = tap_if_configure(pq->fd, pq->hdr_bytes, virtio_features);
+
+	tap->virtio_features = virtio_features;
+	/* Of a deleted interface: set when it comes back. */
+	return ret == -EBADFD ? 0 : ret;
+}
+
+static uint64_t
+tap_features(const struct vhp_port *port)
+{
+	const struct tap_port *tap = container_of(port, struct tap_port, port);
+
+	if (!tap->conf.offload)
+		return 0;
+	return 1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM |
+	       1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |
+	       1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_GUEST_TSO4 |
+	       1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN;
+}
+
+static void
+tap_close(struct vhp_port *port)
+{
+	struct tap_port *tap = container_of(port, struct tap_port, port);
+
+	if (tap->timer_fd >= 0) {
+		vhp_loop_unwatch(tap->loop, tap->timer_fd);
+		close(tap->timer_fd);
+	}
+	for (uint16_t i = 0; tap->queues != NULL && i < port->n_queues; i++)
+		if (tap->queues[i].pq.fd >= 0)
+			close(tap->queues[i].pq.fd);
+	free(port->queues);
+	free(tap->queues);
+	free(tap);
+}
+
+static const struct vhp_port_ops tap_ops = {
+	.tx = tap_tx,
+	.rx = tap_rx,
+	.configure = tap_configure,
+	.features = tap_features,
+	.close = tap_close,
+};
+
+/*
+ * An interface that was deleted and made again by the administrator: attach to the new
+ * one behind the same descriptor number, under the poller's hands.
+ */
+static void
+revive(struct tap_port *tap, struct tap_queue *q)
+{
+	char iface[IFNAMSIZ];
+	int fd;
+
+	if (if_nametoindex(tap->iface) == 0)
+		return;
+	memcpy(iface, tap->iface, sizeof(iface));
+	fd = tap_if_open(&tap->conf, iface);
+	if (fd < 0)
+		return;
+	if (tap_if_configure(fd, q->pq.hdr_bytes, tap->virtio_features) == 0 &&
+		tap_if_setup(&tap->conf, iface, fd) == 0 && dup2(fd, q->pq.fd) >= 0) {
+		__atomic_store_n(&q->gone, false, __ATOMIC_RELAXED);
+		VHP_LOG(NOTICE, "%s: interface %s is back", tap->port.name, tap->iface);
+	}
+	close(fd);
+}
+
+static void
+timer_ready(void *ctx, uint32_t events)
+{
+	struct tap_port *tap = ctx;
+	uint64_t expirations;
+
+	(void)events;
+	if (read(tap->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return;
+	for (uint16_t i = 0; i < tap->port.n_queues; i++)
+		if (__atomic_load_n(&tap->queues[i].gone, __ATOMIC_RELAXED))
+			revive(tap, &tap->queues[i]);
+}
+
+static int
+start_timer(struct tap_port *tap)
+{
+	struct itimerspec ts = {.it_interval = {REVIVE_S, 0}, .it_value = {REVIVE_S, 0}};
+
+	tap->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (tap->timer_fd < 0 || timerfd_settime(tap->timer_fd, 0, &ts, NULL) < 0)
+		return -errno;
+	return vhp_loop_watch(tap->loop, tap->timer_fd, EPOLLIN, timer_ready, tap);
+}
+
+static int
+open_queues(struct tap_port *tap)
+{
+	uint16_t n = tap->conf.queues;
+
+	tap->queues = calloc(n, sizeof(tap->queues[0]));
+	tap->port.queues = calloc(n, sizeof(tap->port.queues[0]));
+	if (tap->queues == NULL || tap->port.queues == NULL)
+		return -ENOMEM;
+	tap->port.n_queues = n;
+	for (uint16_t i = 0; i < n; i++)
+		tap->queues[i].pq = (struct vhp_port_queue){.port = &tap->port, .fd = -1};
+	for (uint16_t i = 0; i < n; i++) {
+		struct vhp_port_queue *pq = &tap->queues[i].pq;
+
+		tap->port.queues[i] = pq;
+		pq->fd = tap_if_open(&tap->conf, tap->iface);
+		if (pq->fd < 0)
+			return pq->fd;
+	}
+	return tap_if_setup(&tap->conf, tap->iface, tap->queues[0].pq.fd);
+}
+
+int
+vhp_tap_open(struct vhp_loop *loop, const struct vhp_tap_conf *conf, struct vhp_port **out)
+{
+	struct tap_port *tap = calloc(1, sizeof(*tap));
+	int ret;
+
+	if (tap == NULL)
+		return -ENOMEM;
+	memcpy(tap->port.name, conf->name, sizeof(tap->port.name));
+	memcpy(tap->iface, conf->iface, sizeof(tap->iface));
+	tap->port.ops = &tap_ops;
+	tap->conf = *conf;
+	tap->loop = loop;
+	tap->timer_fd = -1;
+	ret = open_queues(tap);
+	if (ret == 0)
+		ret = start_timer(tap);
+	if (ret < 0) {
+		VHP_LOG(ERR, "%s: iface = \"%s\": %s", conf->name, conf->iface, strerror(-ret));
+		tap_close(&tap->port);
+		return ret;
+	}
+	*out = &tap->port;
+	return 0;
+}

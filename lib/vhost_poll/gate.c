@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The connection behind the public socket, as a machine of four states:
+ *
+ *   NONE ---- a front end connects -----> READ
+ *   READ ---- whole message, relayed ---> ANSWER   (before() first, if it changes rings)
+ *   ANSWER -- DPDK's answer ------------> READ, or BARRIER for a message that changes rings
+ *   BARRIER - answer to a GET_FEATURES -> READ     (after())
+ *
+ * DPDK answers before it has finished with a message (it tells its application of rings
+ * that became ready afterwards), but reads the next one only then: hence the barrier.
+ * A message that has no answer of its own gets the flag that asks DPDK for one.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "gate.h"
+#include "gate_socket.h"
+#include "log.h"
+
+/* A message that has begun must be whole by then. */
+#define MESSAGE_MS     1000
+/* DPDK answers at once; a poller's pass and a large munmap lie in between. */
+#define ANSWER_MS      10000
+/* Client mode: time to the next attempt. */
+#define BACKOFF_MIN_MS 50
+#define BACKOFF_MAX_MS 1000
+
+enum gate_state { GATE_NONE, GATE_READ, GATE_ANSWER, GATE_BARRIER };
+
+struct vhp_gate {
+	struct vhp_loop *loop;
+	struct vhp_gate_conf conf;
+	const struct vhp_gate_ops *ops;
+	void *ctx;
+
+	enum gate_state state;
+	int listen_fd; /* server */
+	struct stat listen_file;
+	int timer_fd; /* message time limit; client: next attempt */
+	int front_fd;
+	int back_fd;
+	unsigned int backoff_ms;
+	uint64_t messages; /* of this connection */
+
+	struct vhp_vu_reader front; /* the message at hand, until its answer is out */
+	struct vhp_vu_reader back;
+	struct vhp_vu_msg answer; /* held back while the barrier is up */
+	bool ok;                  /* DPDK carried it out */
+};
+
+static void front_ready(void *ctx, uint32_t events);
+
+static void
+set_timer(struct vhp_gate *g, unsigned int ms)
+{
+	struct itimerspec ts = {.it_value = {ms / 1000, ms % 1000 * 1000000L}};
+
+	timerfd_settime(g->timer_fd, 0, &ts, NULL);
+}
+
+static void
+drop_fd(struct vhp_gate *g, int *fd)
+{
+	if (*fd < 0)
+		return;
+	vhp_loop_unwatch(g->loop, *fd);
+	close(*fd);
+	*fd = -1;
+}
+
+/* End the connection; the device gives everything up first. */
+static void
+hang_up(struct vhp_gate *g, const char *why)
+{
+	if (g->state == GATE_NONE)
+		return;
+	VHP_LOG(INFO, "%s: front end disconnected: %s", g->conf.name, why);
+	g->state = GATE_NONE;
+	g->ops->disconnected(g->ctx);
+	drop_fd(g, &g->front_fd);
+	drop_fd(g, &g->back_fd);
+	vhp_vu_reader_reset(&g->front);
+	vhp_vu_reader_reset(&g->back);
+	if (g->conf.client) {
+		/* Who hangs up before it said anything is not asked again at once. */
+		if (g->messages > 0)
+			g->backoff_ms = BACKOFF_MIN_MS;
+		set_timer(g, g->backoff_ms);
+	} else {
+		set_timer(g, 0);
+	}
+}
+
+/* The message at hand is done with: take the next. */
+static void
+next_message(struct vhp_gate *g)
+{
+	vhp_vu_reader_reset(&g->front);
+	vhp_vu_reader_reset(&g->back);
+	g->state = GATE_READ;
+	g->messages++;
+	set_timer(g, 0);
+	vhp_loop_watch(g->loop, g->front_fd, EPOLLIN, front_ready, g);
+}
+
+/* Send the answer the front end waits for, if it does. */
+static bool
+send_answer(struct vhp_gate *g, const struct vhp_vu_msg *answer)
+{
+	int ret = vhp_vu_send(g->front_fd, answer);
+
+	if (ret < 0)
+		hang_up(g, "it does not take its answers");
+	return ret == 0;
+}
+
+static struct vhp_vu_msg
+make_u64(uint32_t request, uint32_t flags, uint64_t value)
+{
+	return (struct vhp_vu_msg){
+		.header = {request, VU_VERSION | flags, sizeof(value)},
+		.u64 = value,
+	};
+}
+
+/* Refuse a whole message: with an error where one was asked for, else by hanging up. */
+static void
+refuse(struct vhp_gate *g, const char *why)
+{
+	const struct vhp_vu_header *h = &g->front.msg.header;
+	const struct vhp_request_info *info = vhp_request_info(h->request);
+
+	VHP_LOG(WARNING, "%s: %s (request %u) refused: %s", g->conf.name,
+		info->name ? info->name : "message", h->request, why);
+	if (!(h->flags & VU_NEED_REPLY) || info->replies || info->name == NULL) {
+		hang_up(g, "message refused");
+		return;
+	}
+	struct vhp_vu_msg answer = make_u64(h->request, VU_REPLY, 1);
+
+	if (send_answer(g, &answer))
+		next_message(g);
+}
+
+static void
+finish(struct vhp_gate *g)
+{
+	struct vhp_vu_msg *msg = &g->front.msg;
+	bool wants = vhp_request_info(msg->header.request)->replies ||
+		     (msg->header.flags & VU_NEED_REPLY);
+
+	g->ops->after(g->ctx, msg, g->ok);
+	if (!g->ok && !wants)
+		hang_up(g, "message could not be carried out");
+	else if (!wants || send_answer(g, &g->answer))
+		next_message(g);
+}
+
+static int
+relay(struct vhp_gate *g, const struct vhp_vu_msg *msg)
+{
+	struct vhp_vu_msg out = *msg;
+
+	if (!vhp_request_info(msg->header.request)->replies)
+		out.header.flags |= VU_NEED_REPLY;
+	set_timer(g, ANSWER_MS);
+	return vhp_vu_send(g->back_fd, &out);
+}
+
+static void
+barrier(struct vhp_gate *g)
+{
+	const struct vhp_vu_msg ask = {.header = {VU_GET_FEATURES, VU_VERSION, 0}};
+
+	vhp_vu_reader_reset(&g->back);
+	g->state = GATE_BARRIER;
+	if (relay(g, &ask) < 0)
+		hang_up(g, "back end gone");
+}
+
+static void
+back_ready(void *ctx, uint32_t events)
+{
+	struct vhp_gate *g = ctx;
+	const struct vhp_vu_msg *msg = &g->back.msg;
+	const char *why;
+	int ret = vhp_vu_read(g->back_fd, &g->back, &why);
+
+	(void)events;
+	if (ret == 0)
+		return;
+	if (ret < 0 || g->state == GATE_READ) {
+		hang_up(g, "the vhost library closed the connection");
+		return;
+	}
+	if (g->state == GATE_BARRIER) {
+		finish(g);
+		return;
+	}
+	const struct vhp_request_info *info = vhp_request_info(g->front.msg.header.request);
+
+	g->answer = *msg;
+	g->ok = info->replies || msg->u64 == 0;
+	if (info->changes)
+		barrier(g);
+	else
+		finish(g);
+}
+
+/* A whole message of the front end. */
+static void
+handle(struct vhp_gate *g)
+{
+	struct vhp_vu_msg *msg = &g->front.msg;
+	const char *why = vhp_gate_check(msg, g->conf.n_rings);
+
+	if (why != NULL) {
+		refuse(g, why);
+		return;
+	}
+	if (msg->header.request == VU_GET_QUEUE_NUM) {
+		/* DPDK cannot be told how many the device has. */
+		struct vhp_vu_msg answer = make_u64(VU_GET_QUEUE_NUM, VU_REPLY, g->conf.n_queues);
+
+		if (send_answer(g, &answer))
+			next_message(g);
+		return;
+	}
+	/* Until the answer is out only the end of the connection is of interest. */
+	vhp_loop_watch(g->loop, g->front_fd, EPOLLRDHUP, front_ready, g);
+	if (vhp_request_info(msg->header.request)->changes)
+		g->ops->before(g->ctx, msg);
+	g->state = GATE_ANSWER;
+	if (relay(g, msg) < 0)
+		hang_up(g, "back end gone");
+}
+
+static void
+front_ready(void *ctx, uint32_t events)
+{
+	struct vhp_gate *g = ctx;
+	bool had_part = g->front.have_bytes > 0;
+	const char *why;
+
+	if (g->state != GATE_READ) {
+		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR))
+			hang_up(g, "closed by the front end");
+		return;
+	}
+	int ret = vhp_vu_read(g->front_fd, &g->front, &why);
+
+	if (ret < 0) {
+		if (ret == -EPROTO)
+			VHP_LOG(WARNING, "%s: message refused: %s", g->conf.name, why);
+		hang_up(g, why);
+	} else if (ret > 0) {
+		handle(g);
+	} else if (!had_part && g->front.have_bytes > 0) {
+		set_timer(g, MESSAGE_MS);
+	}
+}
+
+/* A front end is there: connect it with DPDK. Owns front_fd. */
+static int
+connect_through(struct vhp_gate *g, int front_fd)
+{
+	int ret;
+
+	g->front_fd = front_fd;
+	g->back_fd = vhp_socket_connect(g->conf.backend_path);
+	ret = g->back_fd < 0 ? g->back_fd : 0;
+	if (ret == 0)
+		ret = vhp_loop_watch(g->loop, g->back_fd, EPOLLIN, back_ready, g);
+	if (ret == 0)
+		ret = vhp_loop_watch(g->loop, g->front_fd, EPOLLIN, front_ready, g);
+	if (ret < 0) {
+		VHP_LOG(ERR, "%s: cannot serve a front end: %s", g->conf.name, strerror(-ret));
+		drop_fd(g, &g->front_fd);
+		drop_fd(g, &g->back_fd);
+		return ret;
+	}
+	VHP_LOG(INFO, "%s: front end connected", g->conf.name);
+	g->state = GATE_READ;
+	g->messages = 0;
+	set_timer(g, 0);
+	g->ops->connected(g->ctx);
+	return 0;
+}
+
+/* Has the front end at hand gone without our having read of it yet? */
+static bool
+front_is_dead(const struct vhp_gate *g)
+{
+	char byte;
+	ssize_t n = recv(g->front_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void
+listen_ready(void *ctx, uint32_t events)
+{
+	struct vhp_gate *g = ctx;
+	int fd = accept4(g->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	(void)events;
+	if (fd < 0)
+		return;
+	if (g->state != GATE_NONE && front_is_dead(g))
+		hang_up(g, "closed by the front end");
+	if (g->state != GATE_NONE) {
+		VHP_LOG(WARNING, "%s: a second front end was turned away", g->conf.name);
+		close(fd);
+		return;
+	}
+	connect_through(g, fd);
+}
+
+/* Client mode: one attempt; the next after a pause that grows. */
+static void
+attempt(struct vhp_gate *g)
+{
+	int fd = vhp_socket_connect(g->conf.path);
+
+	if (fd >= 0 && connect_through(g, fd) == 0) {
+		g->backoff_ms =
+			g->backoff_ms * 2 < BACKOFF_MAX_MS ? g->backoff_ms * 2 : BACKOFF_MAX_MS;
+		return;
+	}
+	set_timer(g, g->backoff_ms);
+	if (fd < 0)
+		g->backoff_ms =
+			g->backoff_ms * 2 < BACKOFF_MAX_MS ? g->backoff_ms * 2 : BACKOFF_MAX_MS;
+}
+
+static void
+timer_ready(void *ctx, uint32_t events)
+{
+	struct vhp_gate *g = ctx;
+	uint64_t expirations;
+
+	(void)events;
+	if (read(g->timer_fd, &expirations, sizeof(expirations)) < 0)
+		return;
+	switch (g->state) {
+	case GATE_NONE:
+		attempt(g);
+		break;
+	case GATE_READ:
+		VHP_LOG(WARNING, "%s: message refused: not whole after %d ms", g->conf.name,
+			MESSAGE_MS);
+		hang_up(g, "half a message");
+		break;
+	case GATE_ANSWER:
+	case GATE_BARRIER:
+		hang_up(g, "the vhost library does not answer");
+		break;
+	}
+}
+
+int
+vhp_gate_open(struct vhp_loop *loop, const struct vhp_gate_conf *conf,
+	const struct vhp_gate_ops *ops, void *ctx, struct vhp_gate **out)
+{
+	struct vhp_gate *g = calloc(1, sizeof(*g));
+	int ret = -ENOMEM;
+
+	if (g == NULL)
+		goto fail;
+	*g = (struct vhp_gate){.loop = loop,
+		.conf = *conf,
+		.ops = ops,
+		.ctx = ctx,
+		.listen_fd = -1,
+		.front_fd = -1,
+		.back_fd = -1,
+		.backoff_ms = BACKOFF_MIN_MS};
+	g->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	ret = g->timer_fd < 0 ? -errno : vhp_loop_watch(loop, g->timer_fd, EPOLLIN, timer_ready, g);
+	if (ret == 0 && !conf->client) {
+		g->listen_fd = vhp_socket_listen(conf, &g->listen_file);
+		ret = g->listen_fd < 0
+			      ? g->listen_fd
+			      : vhp_loop_watch(loop, g->listen_fd, EPOLLIN, listen_ready, g);
+	}
+	if (ret < 0)
+		goto fail;
+	if (conf->client)
+		attempt(g);
+	*out = g;
+	return 0;
+fail:
+	VHP_LOG(ERR, "%s: iface = \"%s\": %s", conf->name, conf->path, strerror(-ret));
+	vhp_gate_close(g);
+	return ret;
+}
+
+void
+vhp_gate_close(struct vhp_gate *g)
+{
+	if (g == NULL)
+		return;
+	hang_up(g, "the device is being removed");
+	if (g->listen_fd >= 0) {
+		vhp_socket_remove(g->conf.path, &g->listen_file);
+		drop_fd(g, &g->listen_fd);
+	}
+	drop_fd(g, &g->timer_fd);
+	free(g);
+}
+
+bool
+vhp_gate_connected(const struct vhp_gate *g)
+{
+	return g->state != GATE_NONE;
+}

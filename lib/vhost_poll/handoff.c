@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Giving qpairs to pollers and taking them away. A poller's list of qpairs is replaced
+ * as a whole; the old one, and whoever is no longer on it, belongs to the main thread
+ * again after a grace period (rte_rcu_qsbr): the poller has finished the pass in which it
+ * may have used it, or sleeps.
+ *
+ * Changes come from the main thread and, when DPDK drops a connection by itself, from its
+ * vhost-events thread; a mutex puts them in order. It is never held by a poller.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "log.h"
+#include "poller.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The list that the poller does not see; lock held. */
+static struct vhp_qpair_list *
+spare_list(struct vhp_poller *p)
+{
+	return p->list == &p->lists[0] ? &p->lists[1] : &p->lists[0];
+}
+
+/* Publish the spare list, wake the poller, wait until the old one is out of use. */
+static void
+publish_spare(struct vhp_poller *p)
+{
+	__atomic_store_n(&p->list, spare_list(p), __ATOMIC_RELEASE);
+	/* After the list: who sees this generation sees that list. */
+	__atomic_store_n(&p->generation, p->generation + 1, __ATOMIC_RELEASE);
+	eventfd_write(p->control_fd, 1);
+	rte_rcu_qsbr_synchronize(p->qsbr, RTE_QSBR_THRID_INVALID);
+}
+
+static void
+unwatch(struct vhp_poller *p, struct vhp_wake *w)
+{
+	if (w->fd >= 0)
+		epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, w->fd, NULL);
+	w->fd = -1;
+}
+
+static int
+watch(struct vhp_poller *p, struct vhp_wake *w, int fd, uint32_t events)
+{
+	struct epoll_event ev = {.events = events, .data.ptr = w};
+
+	if (fd < 0)
+		return 0;
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		return -errno;
+	w->fd = fd;
+	w->events = events;
+	return 0;
+}
+
+/* Kicks are edges, so one that nobody takes does not end every sleep; see vring.c. */
+static int
+watch_all(struct vhp_poller *p, struct vhp_qpair *qp)
+{
+	int ret = watch(p, &qp->wake[VHP_WAKE_TX_KICK], qp->tx.running ? qp->tx.kick_fd : -1,
+		EPOLLIN | EPOLLET);
+	if (ret == 0)
+		ret = watch(p, &qp->wake[VHP_WAKE_RX_KICK], qp->rx.running ? qp->rx.kick_fd : -1,
+			EPOLLIN | EPOLLET);
+	/* What the port is watched for is idle.c's decision at each sleep. */
+	if (ret == 0)
+		ret = watch(p, &qp->wake[VHP_WAKE_PORT], qp->pq->fd, EPOLLONESHOT);
+	if (ret < 0)
+		for (int i = 0; i < VHP_WAKES; i++)
+			unwatch(p, &qp->wake[i]);
+	return ret;
+}
+
+int
+vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
+{
+	struct vhp_qpair_list *list;
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	if (p->list->n == VHP_POLLER_MAX_QPAIRS) {
+		ret = -ENOSPC;
+		goto out;
+	}
+	ret = watch_all(p, qp);
+	if (ret < 0)
+		goto out;
+	list = spare_list(p);
+	memcpy(list, p->list, sizeof(*list));
+	list->qpairs[list->n++] = qp;
+	qp->poller = p;
+	publish_spare(p);
+out:
+	pthread_mutex_unlock(&lock);
+	return ret;
+}
+
+static bool
+is_one_of(const struct vhp_qpair *qp, struct vhp_qpair *const *qpairs, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (qpairs[i] == qp)
+			return true;
+	return false;
+}
+
+/* Those of the qpairs that p serves, in one go. */
+static void
+detach_from(struct vhp_poller *p, struct vhp_qpair *const *qpairs, unsigned int n)
+{
+	struct vhp_qpair_list *list = spare_list(p);
+
+	list->n = 0;
+	for (uint32_t i = 0; i < p->list->n; i++)
+		if (!is_one_of(p->list->qpairs[i], qpairs, n))
+			list->qpairs[list->n++] = p->list->qpairs[i];
+	publish_spare(p);
+}
+
+void
+vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n)
+{
+	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < n; i++) {
+		struct vhp_poller *p = qpairs[i]->poller;
+
+		if (p == NULL)
+			continue;
+		detach_from(p, qpairs + i, n - i);
+		for (unsigned int j = i; j < n; j++) {
+			if (qpairs[j]->poller != p)
+				continue;
+			for (int k = 0; k < VHP_WAKES; k++)
+				unwatch(p, &qpairs[j]->wake[k]);
+			qpairs[j]->poller = NULL;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Sleep without losing a wake-up. The order is everything (virtio 1.2, 2.7.10):
+ *
+ *   used entries and calls are out already (each burst ends with them)
+ *   ask for kicks from the *current* position on
+ *   full fence                                  } vring ops->arm
+ *   look at the ring again                      }
+ *   watch the port: epoll reports what is readable already, so it needs no second look
+ *   sleep
+ *   on waking disarm first, then poll
+ *
+ * What is armed depends on what each side waits for: a receiveq without buffers waits for
+ * the guest's kick and not on the port, which may well have frames; a full port is watched
+ * for room, and the transmitq, which may well have frames, is not armed.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+
+#include <rte_branch_prediction.h>
+
+#include "poller.h"
+
+/* Wake-ups taken from the kernel at once. */
+#define EVENTS       64
+/* A ring without a kick descriptor is looked at so often. */
+#define NO_KICK_NS   1000000
+/* A port whose link is down is looked at so often. */
+#define LINK_DOWN_NS 10000000
+
+/* What the sleep at hand may last; -1: for ever. */
+struct limit {
+	int64_t ns;
+};
+
+static void
+shorten(struct limit *limit, int64_t ns)
+{
+	if (limit->ns < 0 || ns < limit->ns)
+		limit->ns = ns;
+}
+
+/* Returns true if the ring has work already. */
+static bool
+arm_ring(struct vhp_vring *vr, struct limit *limit)
+{
+	if (vr->kick_fd < 0)
+		shorten(limit, NO_KICK_NS);
+	return vr->ops->arm(vr);
+}
+
+static bool
+ring_alive(const struct vhp_vring *vr)
+{
+	return vr->running && vr->fault == VHP_RING_OK;
+}
+
+/* Tell epoll what the port is to be watched for; a system call only if that changed. */
+static void
+watch_port(struct vhp_poller *p, struct vhp_qpair *qp, uint32_t events)
+{
+	struct vhp_wake *w = &qp->wake[VHP_WAKE_PORT];
+	/* Errors are always reported, unless the descriptor is disabled by ONESHOT. */
+	struct epoll_event ev = {.events = events ? events : EPOLLONESHOT, .data.ptr = w};
+
+	if (w->fd < 0 || w->events == ev.events)
+		return;
+	/* A port that came back has another file behind the same descriptor. */
+	if (epoll_ctl(p->epoll_fd, EPOLL_CTL_MOD, w->fd, &ev) < 0 && errno == ENOENT)
+		epoll_ctl(p->epoll_fd, EPOLL_CTL_ADD, w->fd, &ev);
+	w->events = ev.events;
+}
+
+/* Returns true if there is work already. */
+static bool
+arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
+{
+	uint32_t events = 0;
+	bool work = false;
+
+	if (qp->pq->wait == VHP_PORT_DOWN)
+		shorten(limit, LINK_DOWN_NS);
+	if (ring_alive(&qp->tx)) {
+		if (qp->pq->wait == VHP_PORT_FULL)
+			events |= EPOLLOUT;
+		else if (qp->pq->wait == VHP_PORT_READY)
+			work |= arm_ring(&qp->tx, limit);
+	}
+	if (ring_alive(&qp->rx)) {
+		if (qp->starved)
+			work |= arm_ring(&qp->rx, limit);
+		else if (qp->pq->wait != VHP_PORT_DOWN)
+			events |= EPOLLIN;
+	}
+	if (!work)
+		watch_port(p, qp, events);
+	return work;
+}
+
+static void
+disarm_qpair(struct vhp_qpair *qp)
+{
+	if (qp->tx.armed)
+		qp->tx.ops->disarm(&qp->tx);
+	if (qp->rx.armed)
+		qp->rx.ops->disarm(&qp->rx);
+	/* Busy polling writes and sees for itself whether there is room. */
+	qp->pq->wait = VHP_PORT_READY;
+}
+
+static void
+take_wake(struct vhp_wake *w)
+{
+	struct vhp_qpair *qp = w->qp;
+
+	qp->stats.wakes[w->kind]++;
+	if (w->kind == VHP_WAKE_TX_KICK)
+		vhp_vring_drain_kick(&qp->tx);
+	else if (w->kind == VHP_WAKE_RX_KICK)
+		vhp_vring_drain_kick(&qp->rx);
+}
+
+/* Sleep outside of the grace period's sight, so that no detach waits for a sleeper. */
+static int
+wait_for_events(struct vhp_poller *p, struct epoll_event *events, const struct limit *limit)
+{
+	struct timespec ts = {
+		.tv_sec = limit->ns / 1000000000,
+		.tv_nsec = limit->ns % 1000000000,
+	};
+	int n;
+
+	rte_rcu_qsbr_thread_offline(p->qsbr, 0);
+	n = epoll_pwait2(p->epoll_fd, events, EVENTS, limit->ns < 0 ? NULL : &ts, NULL);
+	rte_rcu_qsbr_thread_online(p->qsbr, 0);
+	return n;
+}
+
+void
+vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t generation)
+{
+	struct epoll_event events[EVENTS];
+	struct limit limit = {.ns = -1};
+	uint32_t armed;
+	bool work = false;
+	int n = 0;
+
+	for (armed = 0; armed < list->n && !work; armed++)
+		work = arm_qpair(p, list->qpairs[armed], &limit);
+	if (!work) {
+		n = wait_for_events(p, events, &limit);
+		p->stats.sleeps++;
+		if (n > 0)
+			p->stats.wakes_event++;
+		else
+			p->stats.wakes_timeout++;
+		/*
+		 * The list may be gone, and with it the qpairs that the events speak of. Whoever
+		 * comes back after a detach is disarmed by start.
+		 */
+		if (unlikely(__atomic_load_n(&p->generation, __ATOMIC_ACQUIRE) != generation)) {
+			eventfd_t count;
+
+			eventfd_read(p->control_fd, &count);
+			list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+			armed = list->n;
+			n = 0;
+		}
+	}
+	for (uint32_t i = 0; i < armed; i++)
+		disarm_qpair(list->qpairs[i]);
+	for (int i = 0; i < n; i++) {
+		eventfd_t count;
+
+		if (events[i].data.ptr != NULL)
+			take_wake(events[i].data.ptr);
+		else
+			eventfd_read(p->control_fd, &count);
+	}
+}

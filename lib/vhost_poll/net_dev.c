@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Life of a network device: made and destroyed by the application, driven by what the
+ * gate lets through.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <linux/virtio_config.h>
+#include <linux/virtio_net.h>
+
+#include "log.h"
+#include "net_dev.h"
+#include "poller.h"
+
+struct vhp_net_devs vhp_net_devs = TAILQ_HEAD_INITIALIZER(vhp_net_devs);
+
+static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Wakes the main thread for broken rings; there while there are devices. */
+static int fault_fd = -1;
+
+/* What our rings can do, whatever the port. */
+#define RING_FEATURES                                                                              \
+	(1ULL << VIRTIO_F_VERSION_1 | 1ULL << VIRTIO_F_ANY_LAYOUT |                                \
+		1ULL << VIRTIO_RING_F_INDIRECT_DESC | 1ULL << VIRTIO_RING_F_EVENT_IDX |            \
+		1ULL << VIRTIO_NET_F_MRG_RXBUF | 1ULL << VU_F_PROTOCOL_FEATURES)
+
+#define SEGMENTATION_FEATURES                                                                      \
+	(1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |                         \
+		1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_GUEST_TSO4 |                  \
+		1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN)
+
+void
+vhp_net_devs_lock(void)
+{
+	pthread_mutex_lock(&devs_lock);
+}
+
+void
+vhp_net_devs_unlock(void)
+{
+	pthread_mutex_unlock(&devs_lock);
+}
+
+static struct vhp_net_ring *
+ring_of_file(struct vhp_net_dev *dev, const struct vhp_vu_msg *msg)
+{
+	return &dev->rings[msg->u64 & VU_RING_INDEX_MASK];
+}
+
+/* Keep the message's descriptor, or none, in the place of the one before. */
+static void
+keep_fd(struct vhp_vu_msg *msg, int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	if (msg->n_fds == 1) {
+		*fd = msg->fds[0];
+		msg->fds[0] = -1;
+	}
+}
+
+/* The front end starts a ring: whatever broke it before is forgotten. */
+static void
+start_by_kick(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
+{
+	unsigned int index = msg->u64 & VU_RING_INDEX_MASK;
+	struct vhp_net_ring *ring = &dev->rings[index];
+	struct vhp_qpair *qp = &dev->qpairs[index / 2];
+
+	keep_fd(msg, &ring->kick_fd);
+	if (!(dev->features >> VU_F_PROTOCOL_FEATURES & 1))
+		ring->enabled = true;
+	ring->started = true;
+	ring->fault_reported = false;
+	(index % 2 == 0 ? &qp->rx : &qp->tx)->fault = VHP_RING_OK;
+}
+
+static void
+reset_rings(struct vhp_net_dev *dev)
+{
+	for (unsigned int i = 0; i < 2U * dev->conf.queues; i++)
+		vhp_net_ring_reset(&dev->rings[i]);
+	for (uint16_t i = 0; i < dev->conf.queues; i++)
+		dev->qpairs[i].rx.fault = dev->qpairs[i].tx.fault = VHP_RING_OK;
+}
+
+/* GET_VRING_BASE stops a ring; its descriptors are given up, as DPDK does with its own. */
+static void
+stop_ring(struct vhp_net_ring *ring)
+{
+	int err_fd = ring->err_fd;
+	uint32_t base = ring->base;
+	uint32_t size = ring->size;
+
+	ring->err_fd = -1;
+	vhp_net_ring_reset(ring);
+	ring->err_fd = err_fd;
+	ring->base = base;
+	ring->size = size;
+}
+
+static void
+note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
+{
+	switch (msg->header.request) {
+	case VU_SET_FEATURES:
+		dev->features = msg->u64;
+		break;
+	case VU_RESET_OWNER:
+		reset_rings(dev);
+		break;
+	case VU_SET_VRING_NUM:
+		dev->rings[msg->state.index].size = msg->state.num;
+		break;
+	case VU_SET_VRING_ADDR:
+		dev->rings[msg->addr.index].addr = msg->addr;
+		dev->rings[msg->addr.index].addr_given = true;
+		break;
+	case VU_SET_VRING_BASE:
+		dev->rings[msg->state.index].base = msg->state.num;
+		break;
+	case VU_GET_VRING_BASE:
+		stop_ring(&dev->rings[msg->state.index]);
+		break;
+	case VU_SET_VRING_ENABLE:
+		dev->rings[msg->state.index].enabled = msg->state.num == 1;
+		break;
+	case VU_SET_VRING_KICK:
+		start_by_kick(dev, msg);
+		break;
+	case VU_SET_VRING_CALL:
+		keep_fd(msg, &ring_of_file(dev, msg)->call_fd);
+		break;
+	case VU_SET_VRING_ERR:
+		keep_fd(msg, &ring_of_file(dev, msg)->err_fd);
+		break;
+	}
+}
+
+static void
+on_before(void *ctx, const struct vhp_vu_msg *msg)
+{
+	(void)msg;
+	vhp_net_rings_stop(ctx);
+}
+
+static void
+on_after(void *ctx, struct vhp_vu_msg *msg, bool ok)
+{
+	struct vhp_net_dev *dev = ctx;
+
+	if (ok)
+		note(dev, msg);
+	if (!vhp_request_info(msg->header.request)->changes)
+		return;
+	if (msg->header.request == VU_SET_MEM_TABLE || msg->header.request == VU_RESET_OWNER || !ok)
+		vhp_net_rings_map(dev);
+	vhp_net_rings_start(dev);
+}
+
+static void
+on_connected(void *ctx)
+{
+	(void)ctx;
+}
+
+static void
+on_disconnected(void *ctx)
+{
+	struct vhp_net_dev *dev = ctx;
+
+	vhp_net_rings_stop(dev);
+	reset_rings(dev);
+	dev->mem_given = false;
+	dev->features = 0;
+}
+
+static const struct vhp_gate_ops gate_ops = {
+	.before = on_before,
+	.after = on_after,
+	.connected = on_connected,
+	.disconnected = on_disconnected,
+};
+
+void
+vhp_net_dev_fault(void)
+{
+	eventfd_write(fault_fd, 1);
+}
+
+static void
+report_fault(struct vhp_net_dev *dev, unsigned int index, const struct vhp_vring *vr)
+{
+	struct vhp_net_ring *ring = &dev->rings[index];
+	const uint64_t one = 1;
+
+	if (vr->fault == VHP_RING_OK || ring->fault_reported)
+		return;
+	ring->fault_reported = true;
+	VHP_LOG(ERR, "%s: %s is broken until the front end resets it: %s",
+		dev->qpairs[index / 2].name, index % 2 == 0 ? "receiveq" : "transmitq",
+		vhp_ring_fault_name(vr->fault));
+	if (ring->err_fd >= 0 && write(ring->err_fd, &one, sizeof(one)) < 0)
+		VHP_LOG(WARNING, "%s: error descriptor: %s", dev->conf.name, strerror(errno));
+}
+
+static void
+fault_ready(void *ctx, uint32_t events)
+{
+	struct vhp_net_dev *dev;
+	eventfd_t count;
+
+	(void)ctx;
+	(void)events;
+	eventfd_read(fault_fd, &count);
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+			report_fault(dev, 2 * i, &dev->qpairs[i].rx);
+			report_fault(dev, 2 * i + 1, &dev->qpairs[i].tx);
+		}
+	}
+}
+
+static int
+open_fault_fd(struct vhp_loop *loop)
+{
+	if (fault_fd >= 0)
+		return 0;
+	fault_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	return fault_fd < 0 ? -errno : vhp_loop_watch(loop, fault_fd, EPOLLIN, fault_ready, NULL);
+}
+
+const char *
+vhp_net_dev_state(const struct vhp_net_dev *dev, uint16_t qpair)
+{
+	const struct vhp_qpair *qp = &dev->qpairs[qpair];
+	const struct vhp_net_ring *ring = &dev->rings[2 * qpair];
+
+	if (dev->gate == NULL || !vhp_gate_connected(dev->gate))
+		return "no front end";
+	if (qp->rx.fault != VHP_RING_OK || qp->tx.fault != VHP_RING_OK)
+		return "ring broken";
+	if (!ring[0].started && !ring[1].started)
+		return "rings not started";
+	if (!ring[0].enabled && !ring[1].enabled)
+		return "rings not enabled";
+	if (!qp->rx.running || !qp->tx.running)
+		return "a ring cannot be served";
+	return qp->pq->wait == VHP_PORT_DOWN ? "link down" : "forwarding";
+}
+
+static int
+alloc_qpairs(struct vhp_net_dev *dev)
+{
+	uint16_t n = dev->conf.queues;
+
+	dev->rings = calloc(2 * n, sizeof(dev->rings[0]));
+	dev->qpairs = calloc(n, sizeof(dev->qpairs[0]));
+	dev->qpair_list = calloc(n, sizeof(dev->qpair_list[0]));
+	if (dev->rings == NULL || dev->qpairs == NULL || dev->qpair_list == NULL)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < 2U * n; i++)
+		dev->rings[i] = (struct vhp_net_ring){.kick_fd = -1, .call_fd = -1, .err_fd = -1};
+	for (uint16_t i = 0; i < n; i++) {
+		struct vhp_qpair *qp = &dev->qpairs[i];
+
+		if (vhp_qpair_init(qp, dev->conf.name, i) < 0)
+			return -ENOMEM;
+		qp->port = dev->port->ops;
+		qp->pq = dev->port->queues[i];
+		dev->qpair_list[i] = qp;
+	}
+	return 0;
+}
+
+static int
+open_gate(struct vhp_net_dev *dev)
+{
+	struct vhp_gate_conf conf = {
+		.name = dev->conf.name,
+		.path = dev->conf.iface,
+		.backend_path = dev->backend_path,
+		.client = dev->conf.client,
+		.n_rings = 2 * dev->conf.queues,
+		.n_queues = dev->conf.queues,
+		.socket_owner = dev->conf.socket_owner,
+		.socket_group = dev->conf.socket_group,
+		.socket_mode = dev->conf.socket_mode,
+	};
+
+	return vhp_gate_open(dev->loop, &conf, &gate_ops, dev, &dev->gate);
+}
+
+int
+vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vhp_port *port,
+	struct vhp_net_dev **out)
+{
+	struct vhp_net_dev *dev;
+	int ret;
+
+	if (conf->queues > port->n_queues || conf->queues == 0 || conf->queues > VHP_MAX_QUEUES ||
+		conf->poller >= (int)vhp_poller_count() ||
+		(conf->rx_poll == VHP_RX_DEFERRED && conf->poll_us == VHP_POLL_FOREVER))
+		return -EINVAL;
+	dev = calloc(1, sizeof(*dev));
+	if (dev == NULL)
+		return -ENOMEM;
+	dev->conf = *conf;
+	dev->loop = loop;
+	dev->port = port;
+	dev->vid = -1;
+	dev->offered = RING_FEATURES | port->ops->features(port);
+	if (!conf->tso)
+		dev->offered &= ~SEGMENTATION_FEATURES;
+	/* DPDK's thread looks the device up as soon as the socket exists. */
+	ret = alloc_qpairs(dev);
+	vhp_net_devs_lock();
+	TAILQ_INSERT_TAIL(&vhp_net_devs, dev, link);
+	vhp_net_devs_unlock();
+	if (ret == 0)
+		ret = open_fault_fd(loop);
+	if (ret == 0) {
+		ret = vhp_vhost_lib_register(dev);
+		if (ret == 0) {
+			ret = open_gate(dev);
+			if (ret < 0)
+				vhp_vhost_lib_unregister(dev);
+		}
+	}
+	if (ret < 0) {
+		VHP_LOG(ERR, "%s: cannot be made: %s", conf->name, strerror(-ret));
+		dev->backend_path[0] = '\0';
+		vhp_net_dev_destroy(dev);
+		return ret;
+	}
+	*out = dev;
+	return 0;
+}
+
+void
+vhp_net_dev_destroy(struct vhp_net_dev *dev)
+{
+	if (dev == NULL)
+		return;
+	vhp_gate_close(dev->gate);
+	if (dev->backend_path[0] != '\0')
+		vhp_vhost_lib_unregister(dev);
+	vhp_net_devs_lock();
+	TAILQ_REMOVE(&vhp_net_devs, dev, link);
+	vhp_net_devs_unlock();
+	if (TAILQ_EMPTY(&vhp_net_devs) && fault_fd >= 0) {
+		vhp_loop_unwatch(dev->loop, fault_fd);
+		close(fault_fd);
+		fault_fd = -1;
+	}
+	for (uint16_t i = 0; dev->qpairs != NULL && i < dev->conf.queues; i++)
+		vhp_qpair_fini(&dev->qpairs[i]);
+	free(dev->rings);
+	free(dev->qpairs);
+	free(dev->qpair_list);
+	free(dev);
+}

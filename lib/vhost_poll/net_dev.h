@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A vhost-user network device: what the gate's messages make of its rings. All on the
+ * main thread, but for the callbacks of DPDK's vhost-events thread (vhost_lib.c).
+ */
+#ifndef VHP_NET_DEV_H
+#define VHP_NET_DEV_H
+
+#include <sys/queue.h>
+
+#include "gate.h"
+#include "qpair.h"
+
+/** One ring as the front end described it. */
+struct vhp_net_ring {
+	uint32_t size;
+	bool addr_given;
+	struct vhp_vu_ring_addr addr; /**< in the front end's address space */
+	uint32_t base;                /**< where to (re)start */
+	bool started;                 /**< SET_VRING_KICK came, GET_VRING_BASE did not */
+	bool enabled;
+	bool fault_reported;
+	int kick_fd, call_fd, err_fd;
+};
+
+struct vhp_net_dev {
+	TAILQ_ENTRY(vhp_net_dev) link;
+	struct vhp_net_conf conf;
+	struct vhp_loop *loop;
+	struct vhp_port *port;
+	struct vhp_gate *gate;
+	char backend_path[VHP_PATH_BYTES];
+	int vid; /**< DPDK's; vhost-events thread: rw, main thread: ro; -1: none */
+
+	uint64_t offered;  /**< virtio feature bits */
+	uint64_t features; /**< accepted by the front end */
+	bool mem_given;
+	struct vhp_mem mem;
+	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */
+	struct vhp_net_ring *rings;              /**< 2 * conf.queues; 2n: receiveq n */
+	struct vhp_qpair *qpairs;                /**< conf.queues */
+	struct vhp_qpair **qpair_list;           /**< the same, for vhp_detach() */
+};
+
+/** All devices, in the order they were created. The main thread changes it. */
+TAILQ_HEAD(vhp_net_devs, vhp_net_dev);
+extern struct vhp_net_devs vhp_net_devs;
+
+/** Held by other threads while they use the list, and by the main thread to change it. */
+void vhp_net_devs_lock(void);
+void vhp_net_devs_unlock(void);
+
+/** A poller found a broken ring: have the main thread report it. Any thread. */
+void vhp_net_dev_fault(void);
+
+/**
+ * What keeps qpair n from forwarding, for people; "forwarding" if nothing does.
+ * Any thread; the answer may be outdated.
+ */
+const char *vhp_net_dev_state(const struct vhp_net_dev *dev, uint16_t qpair);
+
+/* ---- net_rings.c: rings, memory and pollers ------------------------------------- */
+
+/** Take the device's qpairs from their pollers and note where the rings stand. */
+void vhp_net_rings_stop(struct vhp_net_dev *dev);
+
+/** Serve every ring that can be served. */
+void vhp_net_rings_start(struct vhp_net_dev *dev);
+
+/** Fetch the memory table as DPDK mapped it. */
+void vhp_net_rings_map(struct vhp_net_dev *dev);
+
+/** Forget a ring: as before the front end spoke of it. */
+void vhp_net_ring_reset(struct vhp_net_ring *ring);
+
+/* ---- vhost_lib.c: DPDK's vhost library -------------------------------------------- */
+
+/** Make DPDK serve dev->backend_path for this device. Returns 0 or -errno. */
+int vhp_vhost_lib_register(struct vhp_net_dev *dev);
+
+/** The opposite; the connection must be closed before. */
+void vhp_vhost_lib_unregister(struct vhp_net_dev *dev);
+
+#endif /* VHP_NET_DEV_H */

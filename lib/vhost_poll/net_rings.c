@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * From what the front end described to rings that a poller serves, and back. Called
+ * between two messages, when DPDK is at rest (gate.c).
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <linux/virtio_config.h>
+#include <linux/virtio_net.h>
+
+#include <rte_cycles.h>
+#include <rte_vhost.h>
+
+#include "log.h"
+#include "net_dev.h"
+#include "poller.h"
+
+static bool
+has(const struct vhp_net_dev *dev, unsigned int feature)
+{
+	return dev->features >> feature & 1;
+}
+
+static struct vhp_vring *
+ring_of(struct vhp_net_dev *dev, unsigned int index)
+{
+	struct vhp_qpair *qp = &dev->qpairs[index / 2];
+
+	return index % 2 == 0 ? &qp->rx : &qp->tx;
+}
+
+void
+vhp_net_ring_reset(struct vhp_net_ring *ring)
+{
+	int *fds[] = {&ring->kick_fd, &ring->call_fd, &ring->err_fd};
+
+	for (unsigned int i = 0; i < RTE_DIM(fds); i++)
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+	*ring = (struct vhp_net_ring){.kick_fd = -1, .call_fd = -1, .err_fd = -1};
+}
+
+static int
+compare_regions(const void *a, const void *b)
+{
+	const struct rte_vhost_mem_region *x = a, *y = b;
+
+	return x->guest_phys_addr < y->guest_phys_addr ? -1 : 1;
+}
+
+void
+vhp_net_rings_map(struct vhp_net_dev *dev)
+{
+	struct rte_vhost_memory *table = NULL;
+
+	dev->mem_given = false;
+	if (rte_vhost_get_mem_table(dev->vid, &table) < 0 || table == NULL)
+		return;
+	if (table->nregions <= VHP_MEM_MAX_REGIONS) {
+		qsort(table->regions, table->nregions, sizeof(table->regions[0]), compare_regions);
+		dev->mem.n_regions = table->nregions;
+		for (uint32_t i = 0; i < table->nregions; i++) {
+			const struct rte_vhost_mem_region *r = &table->regions[i];
+
+			dev->mem.regions[i] = (struct vhp_mem_region){
+				.gpa = r->guest_phys_addr,
+				.size_bytes = r->size,
+				.hva = (uint8_t *)(uintptr_t)r->host_user_addr,
+			};
+			dev->user_addr[i] = r->guest_user_addr;
+		}
+		dev->mem_given = true;
+	}
+	free(table);
+}
+
+/* A ring area is used through one pointer: it must lie in one region as a whole. */
+static void *
+map_area(const struct vhp_net_dev *dev, uint64_t user_addr, uint64_t len_bytes, unsigned int align)
+{
+	for (uint32_t i = 0; i < dev->mem.n_regions; i++) {
+		const struct vhp_mem_region *r = &dev->mem.regions[i];
+		uint64_t offset = user_addr - dev->user_addr[i];
+
+		if (offset < r->size_bytes && len_bytes <= r->size_bytes - offset)
+			return ((uintptr_t)r->hva + offset) % align == 0 ? r->hva + offset : NULL;
+	}
+	return NULL;
+}
+
+static bool
+map_ring(struct vhp_net_dev *dev, const struct vhp_net_ring *ring, struct vhp_vring *vr)
+{
+	/* Both rings have an event index behind their last entry. */
+	uint64_t avail = sizeof(*vr->avail) + sizeof(uint16_t) * (ring->size + 1);
+	uint64_t used =
+		sizeof(*vr->used) + sizeof(struct vring_used_elem) * ring->size + sizeof(uint16_t);
+
+	vr->desc = map_area(dev, ring->addr.desc, sizeof(struct vring_desc) * ring->size,
+		VRING_DESC_ALIGN_SIZE);
+	vr->avail = map_area(dev, ring->addr.avail, avail, VRING_AVAIL_ALIGN_SIZE);
+	vr->used = map_area(dev, ring->addr.used, used, VRING_USED_ALIGN_SIZE);
+	return vr->desc != NULL && vr->avail != NULL && vr->used != NULL;
+}
+
+/* Returns true if the ring is to be served from now on. */
+static bool
+start_ring(struct vhp_net_dev *dev, unsigned int index)
+{
+	struct vhp_net_ring *ring = &dev->rings[index];
+	struct vhp_vring *vr = ring_of(dev, index);
+
+	vr->running = false;
+	if (!dev->mem_given || !ring->started || !ring->enabled || ring->size == 0 ||
+		!ring->addr_given || vr->fault != VHP_RING_OK)
+		return false;
+	if (!map_ring(dev, ring, vr)) {
+		VHP_LOG(WARNING, "%s: ring %u does not lie in guest memory", dev->conf.name, index);
+		return false;
+	}
+	vr->ops = &vhp_vring_split;
+	vr->mem = &dev->mem;
+	vr->mem_hint = 0;
+	vr->on_fault = vhp_net_dev_fault;
+	vr->size = ring->size;
+	vr->event_idx = has(dev, VIRTIO_RING_F_EVENT_IDX);
+	vr->indirect = has(dev, VIRTIO_RING_F_INDIRECT_DESC);
+	vr->kick_fd = ring->kick_fd;
+	vr->call_fd = ring->call_fd;
+	vr->ops->start(vr, ring->base);
+	vr->running = true;
+	return true;
+}
+
+static uint64_t
+poll_window_cycles(const struct vhp_net_conf *conf)
+{
+	if (conf->poll_us == VHP_POLL_FOREVER)
+		return UINT64_MAX;
+	return rte_get_tsc_hz() * conf->poll_us / 1000000;
+}
+
+static int
+configure_qpair(struct vhp_net_dev *dev, struct vhp_qpair *qp)
+{
+	uint16_t hdr_bytes = has(dev, VIRTIO_NET_F_MRG_RXBUF) || has(dev, VIRTIO_F_VERSION_1)
+				     ? VHP_MAX_HDR_BYTES
+				     : sizeof(struct virtio_net_hdr);
+	int ret = 0;
+
+	if (qp->pending_bytes > 0 && qp->features != dev->features) {
+		/* It has the form that was agreed on before. */
+		qp->rx.stats.drops[VHP_DROP_STOPPED]++;
+		qp->pending_bytes = 0;
+	}
+	if (qp->rx.running)
+		ret = vhp_qpair_resize(qp, qp->rx.size);
+	qp->features = dev->features;
+	qp->hdr_bytes = hdr_bytes;
+	qp->mergeable = has(dev, VIRTIO_NET_F_MRG_RXBUF);
+	qp->poll_cycles = poll_window_cycles(&dev->conf);
+	qp->turn = dev->conf.rx_poll == VHP_RX_DEFERRED ? vhp_turn_deferred : vhp_turn_interleave;
+	vhp_receiveq_start(qp);
+	qp->pq->hdr_bytes = hdr_bytes;
+	qp->pq->wait = VHP_PORT_READY;
+	return ret == 0 ? qp->port->configure(qp->pq, dev->features) : ret;
+}
+
+/* The poller with the fewest qpairs, or the one that was asked for. */
+static struct vhp_poller *
+choose_poller(const struct vhp_net_conf *conf)
+{
+	struct vhp_poller *best = vhp_poller_get(conf->poller < 0 ? 0 : conf->poller);
+
+	if (conf->poller >= 0)
+		return best;
+	for (unsigned int i = 1; i < vhp_poller_count(); i++)
+		if (vhp_poller_get(i)->list->n < best->list->n)
+			best = vhp_poller_get(i);
+	return best;
+}
+
+void
+vhp_net_rings_start(struct vhp_net_dev *dev)
+{
+	for (uint16_t i = 0; i < dev->conf.queues; i++) {
+		struct vhp_qpair *qp = &dev->qpairs[i];
+		bool rx, tx;
+		int ret;
+
+		if (qp->poller != NULL)
+			continue;
+		rx = start_ring(dev, 2 * i);
+		tx = start_ring(dev, 2 * i + 1);
+		if (!rx && !tx)
+			continue;
+		ret = configure_qpair(dev, qp);
+		if (ret == 0)
+			ret = vhp_attach(choose_poller(&dev->conf), qp);
+		if (ret < 0) {
+			VHP_LOG(ERR, "%s: cannot be served: %s", qp->name, strerror(-ret));
+			qp->rx.running = qp->tx.running = false;
+		}
+	}
+}
+
+void
+vhp_net_rings_stop(struct vhp_net_dev *dev)
+{
+	vhp_detach(dev->qpair_list, dev->conf.queues);
+	for (unsigned int i = 0; i < 2U * dev->conf.queues; i++) {
+		struct vhp_vring *vr = ring_of(dev, i);
+
+		if (!vr->running)
+			continue;
+		if (vr->device_writes)
+			vhp_receiveq_untake(&dev->qpairs[i / 2]);
+		vr->running = false;
+		dev->rings[i].base = vr->ops->base(vr);
+		/* DPDK answers GET_VRING_BASE from what it is told here. */
+		rte_vhost_set_vring_base(dev->vid, i, dev->rings[i].base, dev->rings[i].base);
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A poller: one pinned lcore that serves qpairs. poller.c has its loop, handoff.c
+ * gives it qpairs and takes them away, idle.c lets it sleep.
+ */
+#ifndef VHP_POLLER_H
+#define VHP_POLLER_H
+
+#include <rte_rcu_qsbr.h>
+
+#include "qpair.h"
+
+/** Most qpairs of one poller. */
+#define VHP_POLLER_MAX_QPAIRS 1024
+
+/** The qpairs of a poller. Immutable once published: handoff.c replaces it as a whole. */
+struct vhp_qpair_list {
+	uint32_t n;
+	struct vhp_qpair *qpairs[VHP_POLLER_MAX_QPAIRS];
+};
+
+/** Time and events of one poller; the poller writes, anybody reads. */
+struct vhp_poller_stats {
+	uint64_t passes;
+	uint64_t passes_busy; /**< passes that moved a frame */
+	uint64_t sleeps;
+	uint64_t wakes_event;   /**< ended by a descriptor */
+	uint64_t wakes_timeout; /**< ended by the time limit */
+	uint64_t busy_cycles;
+	uint64_t poll_cycles; /**< passes that found nothing */
+	uint64_t sleep_cycles;
+};
+
+struct vhp_poller {
+	unsigned int index; /**< 0, 1, ... in the order of lcores */
+	unsigned int lcore;
+	int epoll_fd;
+	int control_fd; /**< eventfd: look at list and stop */
+
+	/* handoff.c: wo, poller: ro */
+	struct vhp_qpair_list *list;
+	uint64_t generation; /**< of list; tells a reused list from one that stayed */
+	struct vhp_qpair_list lists[2];
+	bool stop;                 /**< main thread: wo, poller: ro */
+	struct rte_rcu_qsbr *qsbr; /**< one thread: this poller */
+
+	struct vhp_poller_stats stats;
+};
+
+/** All pollers; fixed between vhp_pollers_start() and vhp_pollers_stop(). */
+struct vhp_poller *vhp_poller_get(unsigned int index);
+unsigned int vhp_poller_count(void);
+
+/**
+ * Give a qpair to a poller, which serves it from its next pass on, as if just kicked.
+ * Main thread; the qpair must not be attached.
+ * @return 0, -ENOMEM, -ENOSPC, or what epoll gave; not attached then
+ */
+int vhp_attach(struct vhp_poller *poller, struct vhp_qpair *qp);
+
+/**
+ * Take n qpairs of one poller from it; on return no poller touches them any more.
+ * Waits for at most one pass. Any thread but the poller's own; qpairs that are not
+ * attached are passed over.
+ */
+void vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n);
+
+/**
+ * Nothing to do: arm what can end the sleep, look again, sleep, disarm. On the poller.
+ * @param list        the list at hand; not touched after the sleep if it was replaced
+ * @param generation  of the list, read before it
+ */
+void vhp_idle(struct vhp_poller *poller, const struct vhp_qpair_list *list, uint64_t generation);
+
+#endif /* VHP_POLLER_H */

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A qpair: receiveq N and transmitq N of a device, the port queue on their other side,
+ * and what moves frames between them. Owned by one poller while attached (handoff.c),
+ * by the main thread otherwise; the two never touch it at the same time. Counters are
+ * the exception: one writer, any number of readers.
+ */
+#ifndef VHP_QPAIR_H
+#define VHP_QPAIR_H
+
+#include "vring.h"
+
+/** One more than a frame can have, so that a frame that fills it shows as too long. */
+#define VHP_BOUNCE_BYTES (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES + 1)
+
+struct vhp_poller;
+
+/** What a turn moved. */
+struct vhp_work {
+	uint32_t pkts;
+	uint32_t bytes;
+	uint32_t descs;
+};
+
+/**
+ * Receive buffers taken from the ring but not used yet, oldest first. Kept over bursts, so
+ * that a descriptor is read once however small the frames are.
+ */
+struct vhp_stash {
+	struct vhp_frame *frames; /**< frames[head..tail); [put..head) are used, not yet put */
+	struct iovec *iov;        /**< iov[iov_head..iov_tail); one more behind iov_room */
+	uint32_t room;
+	uint32_t iov_room;
+	uint32_t put, head, tail;
+	uint32_t iov_head, iov_tail;
+	uint64_t bytes; /**< what the buffers hold together */
+};
+
+/** A descriptor that can end the poller's sleep for this qpair. */
+struct vhp_wake {
+	struct vhp_qpair *qp;
+	enum vhp_wake_kind { VHP_WAKE_TX_KICK, VHP_WAKE_RX_KICK, VHP_WAKE_PORT, VHP_WAKES } kind;
+	int fd;          /**< as registered with epoll, -1: not */
+	uint32_t events; /**< as registered */
+};
+
+/** Counters beyond those of the two rings. The poller writes. */
+struct vhp_qpair_stats {
+	uint64_t turns;      /**< looks at this qpair */
+	uint64_t turns_busy; /**< looks that moved a frame */
+	uint64_t port_full;  /**< transmit bursts that the port cut short */
+	uint64_t no_buffers; /**< receive bursts that the guest's buffers cut short */
+	uint64_t wakes[VHP_WAKES];
+};
+
+/** What rates are computed from: values at the previous print. Main thread. */
+struct vhp_printed {
+	uint64_t pkts;
+	uint64_t bytes;
+};
+
+struct vhp_qpair {
+	char name[VHP_NAME_BYTES + 8]; /**< "net_vhost0:0" */
+
+	struct vhp_vring tx; /**< transmitq */
+	struct vhp_vring rx; /**< receiveq */
+	struct vhp_port_queue *pq;
+	const struct vhp_port_ops *port;
+	void (*turn)(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
+	uint64_t poll_cycles; /**< poll window; UINT64_MAX: never closes */
+	uint64_t features;    /**< virtio feature bits that are in force */
+	uint16_t hdr_bytes;
+	bool mergeable;
+
+	/* Receive side. */
+	struct vhp_stash stash;
+	uint32_t want_bytes;    /**< buffer space to offer to the port for one frame */
+	bool starved;           /**< the last frame found too little buffer space */
+	uint32_t pending_bytes; /**< a frame in bounce that waits for buffers; 0: none */
+	uint8_t *bounce;        /**< VHP_BOUNCE_BYTES */
+	uint16_t small_run;     /**< small frames since the last large one */
+	bool bad_next;          /**< the chain behind the stash breaks a rule */
+	bool call_due;          /**< buffers were put since the last call */
+
+	uint64_t tx_window_end_tsc; /**< deferred only: the host side rests until then */
+
+	struct vhp_qpair_stats stats;
+	struct vhp_printed printed[2]; /**< transmitq, receiveq */
+	struct vhp_wake wake[VHP_WAKES];
+	struct vhp_poller *poller; /**< NULL: not attached; main thread only */
+};
+
+/** Room for a frame in pieces that one poller uses for its transmit bursts. */
+struct vhp_scratch {
+	struct vhp_frame frames[VHP_BURST_PKTS];
+	struct iovec iov[2 * VHP_MAX_IOV];
+};
+
+/** Take one burst from the transmitq and hand it to the port. Adds to work. */
+void vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work);
+
+/** Take one burst from the port and put it into the receiveq. Adds to work. */
+void vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work);
+
+/** Start with an empty stash. Main thread, not attached. */
+void vhp_receiveq_start(struct vhp_qpair *qp);
+
+/** Give all buffers of the stash back to the ring. Main thread, not attached. */
+void vhp_receiveq_untake(struct vhp_qpair *qp);
+
+/** One turn of a qpair: interleave.c. */
+void vhp_turn_interleave(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
+void vhp_turn_deferred(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
+
+/**
+ * Allocate what a qpair needs for its life; descriptors of -1, counters of 0.
+ * Main thread. Returns 0 or -ENOMEM.
+ */
+int vhp_qpair_init(struct vhp_qpair *qp, const char *dev_name, uint16_t index);
+
+/** Make room for the buffers of a receiveq of this size. Main thread, not attached. */
+int vhp_qpair_resize(struct vhp_qpair *qp, uint16_t ring_size);
+
+/** Free it all. Main thread, not attached. */
+void vhp_qpair_fini(struct vhp_qpair *qp);
+
+#endif /* VHP_QPAIR_H */

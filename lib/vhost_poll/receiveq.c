@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Fill: from the port to the guest's receiveq, one copy (the port's, straight into the
+ * guest's buffers) and no loss: without buffers the frame stays in the port.
+ *
+ * How long a frame is shows only when it has been read. So the port gets buffers for as
+ * much as frames lately took, and behind them a spare piece, the bounce buffer. A frame
+ * that ran over into it gets further buffers and a second copy of what ran over; if the
+ * guest has no more, the whole frame waits in the bounce buffer.
+ */
+#include <assert.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "qpair.h"
+
+/* Buffer space for frames without segmentation offload, and for those with. */
+#define WANT_SMALL_BYTES 2048
+#define WANT_LARGE_BYTES (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES)
+/* A burst ends after so many bytes: the transmit side waits meanwhile. */
+#define BURST_BYTES      0x40000
+
+/* Move what the stash holds to the front of its arrays. Nothing may wait for put. */
+static void
+stash_compact(struct vhp_stash *st)
+{
+	uint32_t n = st->tail - st->head;
+
+	if (st->head == 0)
+		return;
+	memmove(st->frames, st->frames + st->head, n * sizeof(st->frames[0]));
+	memmove(st->iov, st->iov + st->iov_head,
+		(st->iov_tail - st->iov_head) * sizeof(st->iov[0]));
+	for (uint32_t i = 0; i < n; i++)
+		st->frames[i].iov -= st->iov_head;
+	st->iov_tail -= st->iov_head;
+	st->head = st->iov_head = st->put = 0;
+	st->tail = n;
+}
+
+/* Hand the buffers consumed since the last flush to the guest. */
+static void
+flush(struct vhp_qpair *qp)
+{
+	struct vhp_stash *st = &qp->stash;
+	uint32_t n = st->head - st->put;
+
+	if (n == 0)
+		return;
+	qp->rx.ops->put(&qp->rx, st->frames + st->put, n);
+	st->put = st->head;
+	qp->call_due = true;
+}
+
+/* Drop the oldest buffer from the stash; it becomes used at the next flush. */
+static void
+consume(struct vhp_stash *st, uint32_t used_bytes)
+{
+	struct vhp_frame *f = &st->frames[st->head++];
+
+	f->used_bytes = used_bytes;
+	st->iov_head += f->n_iov;
+	st->bytes -= f->len_bytes;
+}
+
+/* Complete a chain that breaks a rule with length 0. The stash is empty: order is kept. */
+static void
+retire_bad(struct vhp_qpair *qp, struct vhp_frame *bad)
+{
+	flush(qp);
+	qp->rx.stats.drops[bad->drop]++;
+	bad->used_bytes = 0;
+	qp->rx.ops->put(&qp->rx, bad, 1);
+	qp->call_due = true;
+}
+
+/* Chains at the start of frames[0..n) that can take (part of) a frame. */
+static uint16_t
+usable(const struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n)
+{
+	uint16_t i;
+
+	for (i = 0; i < n; i++) {
+		if (likely(frames[i].drop == VHP_OK) &&
+			unlikely(frames[i].len_bytes < qp->hdr_bytes))
+			frames[i].drop = VHP_DROP_SHORT;
+		if (unlikely(frames[i].drop != VHP_OK))
+			break;
+	}
+	return i;
+}
+
+/* Take buffers until the stash holds want_bytes, or the guest has no more. */
+static void
+gather(struct vhp_qpair *qp, uint32_t want_bytes)
+{
+	struct vhp_stash *st = &qp->stash;
+	struct vhp_vring *vr = &qp->rx;
+
+	qp->bad_next = false;
+	while (st->bytes < want_bytes) {
+		struct vhp_frame *frames = st->frames + st->tail;
+		uint16_t most = RTE_MIN(st->room - st->tail, (uint32_t)VHP_BURST_PKTS);
+		uint16_t n = vr->ops->take(
+			vr, frames, most, st->iov + st->iov_tail, st->iov_room - st->iov_tail);
+		if (n == 0)
+			break;
+		uint16_t good = usable(qp, frames, n);
+
+		if (unlikely(good < n)) {
+			/* Only the oldest buffer can be retired: completion stays in order. */
+			bool retire = good == 0 && st->head == st->tail;
+			uint16_t keep = good + retire;
+
+			vr->ops->untake(vr, frames + keep, n - keep);
+			if (retire) {
+				retire_bad(qp, frames);
+				continue;
+			}
+			qp->bad_next = true;
+		}
+		for (uint16_t i = 0; i < good; i++) {
+			st->bytes += frames[i].len_bytes;
+			st->iov_tail += frames[i].n_iov;
+		}
+		st->tail += good;
+		if (!qp->mergeable || qp->bad_next)
+			break;
+	}
+}
+
+/* The guest cannot post more: every entry of the ring is in the stash, or the stash is full. */
+static bool
+all_posted(const struct vhp_qpair *qp)
+{
+	const struct vhp_stash *st = &qp->stash;
+	uint32_t held = st->tail - st->head;
+
+	return held >= qp->rx.size || st->iov_room - (st->iov_tail - st->iov_head) < VHP_MAX_IOV;
+}
+
+/* The frame in the stash's first len_bytes is complete: fill in the header, use the buffers. */
+static void
+deliver(struct vhp_qpair *qp, uint32_t len_bytes, struct vhp_work *work)
+{
+	struct vhp_stash *st = &qp->stash;
+	const struct iovec *iov = st->iov + st->iov_head;
+	uint32_t n_iov = st->iov_tail - st->iov_head;
+	uint32_t left = len_bytes;
+	uint16_t num_buffers = 0;
+
+	while (left > 0) {
+		uint32_t used = RTE_MIN(left, st->frames[st->head].len_bytes);
+
+		consume(st, used);
+		left -= used;
+		num_buffers++;
+	}
+	/* 1 without VIRTIO_NET_F_MRG_RXBUF (virtio 1.2, 5.1.6.4). */
+	if (qp->hdr_bytes == VHP_MAX_HDR_BYTES)
+		vhp_iov_write(iov, n_iov, VHP_MAX_HDR_BYTES - sizeof(num_buffers), &num_buffers,
+			sizeof(num_buffers));
+	qp->rx.stats.pkts++;
+	qp->rx.stats.bytes += len_bytes - qp->hdr_bytes;
+	work->pkts++;
+	work->bytes += len_bytes;
+}
+
+/* A frame too large for any buffers the guest can post. */
+static bool
+drop_large(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	qp->rx.stats.drops[VHP_DROP_NO_ROOM]++;
+	qp->pending_bytes = 0;
+	work->pkts++;
+	return true;
+}
+
+/* Do the buffers at hand take a frame of this length? */
+static bool
+fits(const struct vhp_qpair *qp, uint32_t len_bytes)
+{
+	const struct vhp_stash *st = &qp->stash;
+
+	if (qp->mergeable)
+		return st->bytes >= len_bytes;
+	return st->head != st->tail && st->frames[st->head].len_bytes >= len_bytes;
+}
+
+/* Try again with the frame in the bounce buffer. */
+static bool
+fill_pending(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	struct vhp_stash *st = &qp->stash;
+	uint32_t len_bytes = qp->pending_bytes;
+
+	for (gather(qp, len_bytes); !fits(qp, len_bytes); gather(qp, len_bytes)) {
+		if (all_posted(qp) || (!qp->mergeable && st->head != st->tail))
+			return drop_large(qp, work);
+		qp->starved = !qp->bad_next;
+		if (qp->starved)
+			return false;
+		/* A bad chain comes before buffers that could help: these go back empty. */
+		while (st->head != st->tail)
+			consume(st, 0);
+	}
+	qp->starved = false;
+	vhp_iov_write(
+		st->iov + st->iov_head, st->iov_tail - st->iov_head, 0, qp->bounce, len_bytes);
+	qp->pending_bytes = 0;
+	deliver(qp, len_bytes, work);
+	return true;
+}
+
+/* The frame ran over: the first cap_bytes lie in guest buffers, the rest in the bounce buffer. */
+static bool
+fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struct vhp_work *work)
+{
+	struct vhp_stash *st = &qp->stash;
+
+	if (len_bytes >= VHP_BOUNCE_BYTES)
+		return drop_large(qp, work);
+	/* Gathering may retire buffers, so the frame is first made whole on our side. */
+	vhp_iov_read(st->iov + st->iov_head, st->iov_tail - st->iov_head, 0, qp->bounce, cap_bytes);
+	qp->pending_bytes = len_bytes;
+	return fill_pending(qp, work);
+}
+
+/* Pieces of the oldest buffers that together hold want_bytes, or all there are. */
+static uint32_t
+window(const struct vhp_qpair *qp, uint32_t *cap_bytes)
+{
+	const struct vhp_stash *st = &qp->stash;
+	uint32_t cap = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = st->head; i < st->tail; i++) {
+		const struct vhp_frame *f = &st->frames[i];
+
+		if (n + f->n_iov > VHP_MAX_IOV - 1)
+			break;
+		n += f->n_iov;
+		cap += f->len_bytes;
+		if (!qp->mergeable || cap >= qp->want_bytes)
+			break;
+	}
+	*cap_bytes = cap;
+	return n;
+}
+
+/* Large frames come in runs; a run of small ones makes the window small again. */
+static void
+adapt(struct vhp_qpair *qp, uint32_t len_bytes)
+{
+	if (len_bytes > WANT_SMALL_BYTES) {
+		qp->want_bytes = WANT_LARGE_BYTES;
+		qp->small_run = 0;
+	} else if (++qp->small_run >= VHP_BURST_PKTS) {
+		qp->want_bytes = WANT_SMALL_BYTES;
+	}
+}
+
+/* Receive one frame; false if none waits or the guest has no buffers. */
+static bool
+fill_one(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	struct vhp_stash *st = &qp->stash;
+	struct vhp_frame slot = {0};
+	uint32_t cap_bytes;
+
+	if (qp->pending_bytes > 0)
+		return fill_pending(qp, work);
+	gather(qp, qp->want_bytes);
+	/* Something to read into is enough: more is asked for when a frame runs over. */
+	qp->starved = st->head == st->tail;
+	if (qp->starved)
+		return false;
+
+	slot.iov = st->iov + st->iov_head;
+	slot.n_iov = window(qp, &cap_bytes);
+	if (cap_bytes < VHP_BOUNCE_BYTES) {
+		struct iovec *spare = &slot.iov[slot.n_iov++];
+		struct iovec saved = *spare;
+
+		*spare = (struct iovec){qp->bounce + cap_bytes, VHP_BOUNCE_BYTES - cap_bytes};
+		uint16_t n = qp->port->rx(qp->pq, &slot, 1);
+		*spare = saved;
+		if (n == 0)
+			return false;
+	} else if (qp->port->rx(qp->pq, &slot, 1) == 0) {
+		return false;
+	}
+	adapt(qp, slot.len_bytes);
+	if (unlikely(slot.len_bytes > cap_bytes))
+		return fill_overrun(qp, cap_bytes, slot.len_bytes, work);
+	deliver(qp, slot.len_bytes, work);
+	return true;
+}
+
+void
+vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	struct vhp_work burst = {0};
+
+	if (!qp->rx.running || unlikely(qp->rx.fault != VHP_RING_OK))
+		return;
+	stash_compact(&qp->stash);
+	while (burst.pkts < VHP_BURST_PKTS && burst.bytes < BURST_BYTES &&
+		qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
+		;
+	if (qp->starved)
+		qp->stats.no_buffers++;
+	flush(qp);
+	if (qp->call_due) {
+		qp->call_due = false;
+		vhp_vring_call(&qp->rx);
+	}
+	work->pkts += burst.pkts;
+	work->bytes += burst.bytes;
+}
+
+void
+vhp_receiveq_start(struct vhp_qpair *qp)
+{
+	struct vhp_stash *st = &qp->stash;
+
+	st->head = st->tail = st->put = 0;
+	st->iov_head = st->iov_tail = 0;
+	st->bytes = 0;
+	qp->starved = false;
+	qp->call_due = false;
+	qp->want_bytes = WANT_SMALL_BYTES;
+	qp->small_run = 0;
+}
+
+void
+vhp_receiveq_untake(struct vhp_qpair *qp)
+{
+	struct vhp_stash *st = &qp->stash;
+
+	qp->rx.ops->untake(&qp->rx, st->frames + st->head, st->tail - st->head);
+	vhp_receiveq_start(qp);
+}

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Counters as text and as telemetry. Pollers write them without locks; a reader may see a
+ * burst half counted, never a torn number.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+#include <rte_telemetry.h>
+#include <rte_version.h>
+
+#include "net_dev.h"
+#include "poller.h"
+
+/* DPDK 23.03 renamed it. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+#define vhp_tel_add_u64 rte_tel_data_add_dict_uint
+#else
+#define vhp_tel_add_u64 rte_tel_data_add_dict_u64
+#endif
+
+static uint64_t
+drops(const struct vhp_ring_stats *s)
+{
+	uint64_t sum = 0;
+
+	for (int i = VHP_OK + 1; i < VHP_DROP_COUNT; i++)
+		sum += s->drops[i];
+	return sum;
+}
+
+static void
+print_ring(FILE *out, const struct vhp_qpair *qp, const char *queue, const struct vhp_vring *vr)
+{
+	const struct vhp_ring_stats *s = &vr->stats;
+
+	fprintf(out,
+		"%s %s pkts %" PRIu64 " bytes %" PRIu64 " drops %" PRIu64 " kicks %" PRIu64
+		" calls %" PRIu64 " faults %" PRIu64 "\n",
+		qp->name, queue, s->pkts, s->bytes, drops(s), s->kicks, s->calls, s->faults);
+	for (int i = VHP_OK + 1; i < VHP_DROP_COUNT; i++)
+		if (s->drops[i] > 0)
+			fprintf(out, "%s %s drop %s %" PRIu64 "\n", qp->name, queue,
+				vhp_drop_name(i), s->drops[i]);
+}
+
+static void
+print_poller(FILE *out, const struct vhp_poller *p)
+{
+	const struct vhp_poller_stats *s = &p->stats;
+	double total = s->busy_cycles + s->poll_cycles + s->sleep_cycles;
+
+	if (total == 0)
+		total = 1;
+	fprintf(out,
+		"poller %u lcore %u passes %" PRIu64 " busy %" PRIu64 " sleeps %" PRIu64
+		" wakes %" PRIu64 " timeouts %" PRIu64
+		" time working %.1f%% polling %.1f%% asleep %.1f%%\n",
+		p->index, p->lcore, s->passes, s->passes_busy, s->sleeps, s->wakes_event,
+		s->wakes_timeout, 100 * s->busy_cycles / total, 100 * s->poll_cycles / total,
+		100 * s->sleep_cycles / total);
+}
+
+static void
+print_rate(FILE *out, const struct vhp_ring_stats *s, struct vhp_printed *prev, double interval_s)
+{
+	fprintf(out, " %.3f Mpps %.3f Gbit/s", (s->pkts - prev->pkts) / interval_s / 1e6,
+		(s->bytes - prev->bytes) * 8 / interval_s / 1e9);
+	*prev = (struct vhp_printed){s->pkts, s->bytes};
+}
+
+void
+vhp_stats_print(FILE *out, double interval_s)
+{
+	const struct vhp_net_dev *dev;
+
+	vhp_net_devs_lock();
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+			struct vhp_qpair *qp = &dev->qpairs[i];
+
+			fprintf(out, "%s %s", qp->name, vhp_net_dev_state(dev, i));
+			if (interval_s > 0) {
+				fprintf(out, " | transmitq");
+				print_rate(out, &qp->tx.stats, &qp->printed[0], interval_s);
+				fprintf(out, " | receiveq");
+				print_rate(out, &qp->rx.stats, &qp->printed[1], interval_s);
+			}
+			fprintf(out, "\n");
+			print_ring(out, qp, "transmitq", &qp->tx);
+			print_ring(out, qp, "receiveq", &qp->rx);
+		}
+	}
+	vhp_net_devs_unlock();
+	for (unsigned int i = 0; i < vhp_poller_count(); i++)
+		print_poller(out, vhp_poller_get(i));
+	fflush(out);
+}
+
+void
+vhp_stats_summary(FILE *out)
+{
+	vhp_stats_print(out, 0);
+}
+
+/* ---- telemetry -------------------------------------------------------------- */
+
+static int
+tel_devices(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_net_dev *dev;
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_dict(d);
+	vhp_net_devs_lock();
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; i < dev->conf.queues; i++)
+			rte_tel_data_add_dict_string(
+				d, dev->qpairs[i].name, vhp_net_dev_state(dev, i));
+	}
+	vhp_net_devs_unlock();
+	return 0;
+}
+
+static void
+tel_add_ring(struct rte_tel_data *d, const char *queue, const struct vhp_ring_stats *s)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} fields[] = {
+		{"pkts", s->pkts},
+		{"bytes", s->bytes},
+		{"drops", drops(s)},
+		{"kicks", s->kicks},
+		{"calls", s->calls},
+		{"faults", s->faults},
+	};
+	char name[RTE_TEL_MAX_STRING_LEN];
+
+	for (unsigned int i = 0; i < RTE_DIM(fields); i++) {
+		snprintf(name, sizeof(name), "%s_%s", queue, fields[i].name);
+		vhp_tel_add_u64(d, name, fields[i].value);
+	}
+	for (int i = VHP_OK + 1; i < VHP_DROP_COUNT; i++) {
+		snprintf(name, sizeof(name), "%s_drop_%s", queue, vhp_drop_name(i));
+		vhp_tel_add_u64(d, name, s->drops[i]);
+	}
+}
+
+static struct vhp_qpair *
+find_qpair(const char *name)
+{
+	struct vhp_net_dev *dev;
+
+	TAILQ_FOREACH (dev, &vhp_net_devs, link)
+		for (uint16_t i = 0; i < dev->conf.queues; i++)
+			if (strcmp(dev->qpairs[i].name, name) == 0)
+				return &dev->qpairs[i];
+	return NULL;
+}
+
+static int
+tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_qpair *qp;
+
+	(void)cmd;
+	vhp_net_devs_lock();
+	qp = params == NULL ? NULL : find_qpair(params);
+	if (qp != NULL) {
+		rte_tel_data_start_dict(d);
+		tel_add_ring(d, "transmitq", &qp->tx.stats);
+		tel_add_ring(d, "receiveq", &qp->rx.stats);
+		vhp_tel_add_u64(d, "turns", qp->stats.turns);
+		vhp_tel_add_u64(d, "turns_busy", qp->stats.turns_busy);
+		vhp_tel_add_u64(d, "port_full", qp->stats.port_full);
+		vhp_tel_add_u64(d, "no_buffers", qp->stats.no_buffers);
+		vhp_tel_add_u64(d, "wakes_transmitq", qp->stats.wakes[VHP_WAKE_TX_KICK]);
+		vhp_tel_add_u64(d, "wakes_receiveq", qp->stats.wakes[VHP_WAKE_RX_KICK]);
+		vhp_tel_add_u64(d, "wakes_port", qp->stats.wakes[VHP_WAKE_PORT]);
+	}
+	vhp_net_devs_unlock();
+	return qp != NULL ? 0 : -EINVAL;
+}
+
+static int
+tel_poller(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_poller *p =
+		params == NULL ? NULL : vhp_poller_get(strtoul(params, NULL, 10));
+
+	(void)cmd;
+	if (p == NULL)
+		return -EINVAL;
+	rte_tel_data_start_dict(d);
+	vhp_tel_add_u64(d, "lcore", p->lcore);
+	vhp_tel_add_u64(d, "passes", p->stats.passes);
+	vhp_tel_add_u64(d, "passes_busy", p->stats.passes_busy);
+	vhp_tel_add_u64(d, "sleeps", p->stats.sleeps);
+	vhp_tel_add_u64(d, "wakes_event", p->stats.wakes_event);
+	vhp_tel_add_u64(d, "wakes_timeout", p->stats.wakes_timeout);
+	vhp_tel_add_u64(d, "busy_cycles", p->stats.busy_cycles);
+	vhp_tel_add_u64(d, "poll_cycles", p->stats.poll_cycles);
+	vhp_tel_add_u64(d, "sleep_cycles", p->stats.sleep_cycles);
+	vhp_tel_add_u64(d, "cycles_per_second", rte_get_tsc_hz());
+	return 0;
+}
+
+int
+vhp_stats_telemetry(void)
+{
+	int ret = rte_telemetry_register_cmd("/vhp/devices", tel_devices,
+		"Each qpair and what keeps it from forwarding. No parameters");
+
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/qpair", tel_qpair,
+			"Counters of one qpair. Parameter: its name, as net_vhost0:0");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/poller", tel_poller,
+			"Time and events of one poller. Parameter: its number, from 0");
+	return ret;
+}

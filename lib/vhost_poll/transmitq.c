@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Drain: from the guest's transmitq to the port, one copy (the port's) and no loss: what
+ * the port does not take stays in the ring.
+ */
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_per_lcore.h>
+
+#include "qpair.h"
+
+/* Frames and pieces of the burst at hand; each poller has its own. */
+static RTE_DEFINE_PER_LCORE(struct vhp_scratch, scratch);
+
+/* What is no frame at all is dropped here, so that no port has to look. */
+static void
+check_length(const struct vhp_qpair *qp, struct vhp_frame *f)
+{
+	if (unlikely(f->drop != VHP_OK))
+		return;
+	if (unlikely(f->len_bytes < (uint32_t)qp->hdr_bytes + VHP_MIN_FRAME_BYTES))
+		f->drop = VHP_DROP_SHORT;
+	else if (unlikely(f->len_bytes > (uint32_t)qp->hdr_bytes + VHP_MAX_FRAME_BYTES))
+		f->drop = VHP_DROP_LONG;
+}
+
+static void
+count(struct vhp_qpair *qp, const struct vhp_frame *frames, uint16_t n, struct vhp_work *work)
+{
+	struct vhp_ring_stats *stats = &qp->tx.stats;
+	uint32_t bytes = 0;
+	uint32_t pkts = 0;
+
+	for (uint16_t i = 0; i < n; i++) {
+		if (unlikely(frames[i].drop != VHP_OK)) {
+			stats->drops[frames[i].drop]++;
+			continue;
+		}
+		bytes += frames[i].len_bytes - qp->hdr_bytes;
+		pkts++;
+	}
+	stats->pkts += pkts;
+	stats->bytes += bytes;
+	/* Dropped frames are work, too: a guest must not get more time by breaking rules. */
+	work->pkts += n;
+	work->bytes += bytes;
+	work->descs += qp->tx.steps;
+}
+
+void
+vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	struct vhp_scratch *s = &RTE_PER_LCORE(scratch);
+	struct vhp_vring *vr = &qp->tx;
+
+	if (!vr->running || unlikely(vr->fault != VHP_RING_OK))
+		return;
+
+	uint16_t n = vr->ops->take(vr, s->frames, VHP_BURST_PKTS, s->iov, RTE_DIM(s->iov));
+	if (n == 0)
+		return;
+	for (uint16_t i = 0; i < n; i++)
+		check_length(qp, &s->frames[i]);
+
+	uint16_t done = qp->port->tx(qp->pq, s->frames, n);
+	if (unlikely(done < n)) {
+		vr->ops->untake(vr, s->frames + done, n - done);
+		qp->stats.port_full++;
+	}
+	if (likely(done > 0)) {
+		/* used_bytes is 0: the device wrote nothing (virtio 1.2, 2.7.8.2). */
+		vr->ops->put(vr, s->frames, done);
+		vhp_vring_call(vr);
+		count(qp, s->frames, done, work);
+	}
+}
