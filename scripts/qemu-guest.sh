@@ -177,6 +177,8 @@ build()
 	mkdir -p "$cache"
 	exec 9>"$cache/lock"
 	flock 9
+	# Whoever holds the lock is alone: these are rests of a killed run.
+	rm -rf "$cache"/build.?????? "$cache"/download.??????
 	fetch_kernel "$refresh"
 	sum=$(recipe_sum)
 	vmlinux=$cache/vmlinux-$sum
@@ -210,14 +212,19 @@ build()
 # run an ordinary kernel, so only this tells.
 probe_kvm()
 {
-	local log=$1
+	local log=$1 pid
 
-	# In a subshell, which is silent about a child that had to be killed.
-	(timeout -k 1 -s KILL 20 qemu-system-x86_64 -accel kvm -cpu host \
+	timeout -k 1 -s KILL 20 qemu-system-x86_64 -accel kvm -cpu host \
 		-m 256 -nodefaults -no-user-config -display none -no-reboot \
 		-kernel "$vmlinux" -initrd "$initramfs" \
 		-append "console=ttyS0 panic=-1 quiet vhp.probe" \
-		-serial "file:$log" </dev/null || true) >/dev/null 2>&1
+		-serial "file:$log" >/dev/null 2>&1 </dev/null &
+	pid=$!
+	# In the background, so that QEMU does not outlive an interrupted script.
+	# shellcheck disable=SC2064
+	trap "kill -TERM $pid; exit 143" INT TERM HUP
+	wait "$pid" 2>/dev/null || true
+	trap - INT TERM HUP
 	grep -q VHP-PROBE-OK "$log"
 }
 

@@ -64,7 +64,8 @@ cleanup()
 
 	trap - EXIT
 	trap '' INT TERM HUP
-	if [ "$status" -ne 0 ] && [ -n "$dir" ]; then
+	# Above 128 it was told to end, and there is nothing to explain.
+	if [ "$status" -ne 0 ] && [ "$status" -lt 128 ] && [ -n "$dir" ]; then
 		for log in "$dir"/*.log; do
 			[ -s "$log" ] || continue
 			echo "--- end of ${log##*/}" >&2
@@ -95,9 +96,11 @@ run()
 	return "$status"
 }
 
+# For commands started in the background only: the subshell there becomes the
+# command, so that its process id is the command's.
 in_netns()
 {
-	ip netns exec "$netns" "$@"
+	exec ip netns exec "$netns" "$@"
 }
 
 # Waits up to $1 s for the rest of the arguments, a command, to succeed while
