@@ -155,18 +155,17 @@ start_daemon()
 {
 	local command=("$top/build/app/dpdk-vhost-rxpoll" --file-prefix "$netns"
 		--vdev "net_vhost0,iface=$dir/vhost0.sock"
-		--vdev "net_tap0,iface=tap0" -- --stats 1)
+		--vdev "net_tap0,iface=tap0")
 
 	say "making network namespace $netns"
 	ip netns add "$netns"
 	ip -n "$netns" link set lo up
 	say "starting the daemon in it: ${command[*]}"
-	in_netns "${command[@]}" >"$dir/daemon.log" 2>&1 &
+	in_netns "${command[@]}" >"$dir/daemon.out" 2>"$dir/daemon.log" &
 	daemon_pid=$!
-	wait_for 20 "$daemon_pid" test -S "$dir/vhost0.sock" ||
-		die "the daemon did not open its vhost-user socket"
-	wait_for 20 "$daemon_pid" ip -n "$netns" link show tap0 ||
-		die "the daemon did not make its tap"
+	wait_for 20 "$daemon_pid" grep -q '^ready: ' "$dir/daemon.out" ||
+		die "the daemon does not get ready"
+	grep -m 1 '^ready: ' "$dir/daemon.out"
 	ip -n "$netns" addr add "$host_addr/24" dev tap0
 	ip -n "$netns" link set tap0 up
 }
@@ -235,16 +234,16 @@ stop_daemon()
 	[ "$status" -eq 0 ] || die "the daemon ended with status $status"
 }
 
-# The counters that the daemon prints when it ends.
-exit_summary()
+# The counters that the daemon printed when it ended.
+daemon_counters()
 {
-	cat "$dir/daemon.log"
+	sed '0,/^ready: /d' "$dir/daemon.out"
 }
 
-# The sum of the daemon's drop counters.
+# The sum of its drop counters: "drops N" in the line of each virtqueue.
 count_drops()
 {
-	exit_summary | awk '
+	daemon_counters | awk '
 		{ for (i = 1; i < NF; i++) if ($i == "drops") { n += $(i + 1); seen = 1 } }
 		END { if (!seen) exit 1; print n }'
 }
@@ -281,7 +280,7 @@ main()
 	echo "RESULT host->guest $host_to_guest Gbits/sec"
 	echo "RESULT ping-rtt $(printf %.2f "$rtt") ms"
 	echo "RESULT daemon-drops $drops"
-	exit_summary
+	daemon_counters
 }
 
 main "$@"
