@@ -319,8 +319,8 @@ fe_frame_finish_csum(uint8_t *frame, size_t len, struct virtio_net_hdr_v1 *hdr)
 	if ((hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM) == 0)
 		return;
 	c = (uint16_t)~fold(sum16(p, len - hdr->csum_start, 0));
-	/* A UDP sum of 0 would mean "none"; it goes out as its other form. */
-	if (c == 0 && hdr->csum_offset == 6)
+	/* For UDP 0 would mean "none"; the other form of 0 is right for TCP as well. */
+	if (c == 0)
 		c = 0xffff;
 	put16(p + hdr->csum_offset, c);
 	hdr->flags &= (uint8_t)~VIRTIO_NET_HDR_F_NEEDS_CSUM;

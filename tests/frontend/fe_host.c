@@ -18,6 +18,7 @@
 
 /* Enough for a window of several hundred frames of 64 KiB, with the kernel's overhead. */
 #define SOCKET_BYTES (128 << 20)
+#define LINEAR_BYTES 256
 #define VLAN_BYTES   4
 #define MACS_BYTES   12
 
@@ -103,23 +104,28 @@ fe_host_close(struct fe_host *h)
 }
 
 int
-fe_host_send(struct fe_host *h, const struct virtio_net_hdr_v1 *hdr, const void *frame, size_t len)
+fe_host_send(
+	struct fe_host *host, const struct virtio_net_hdr_v1 *hdr, const void *frame, size_t len)
 {
-	static const struct virtio_net_hdr_v1 none;
+	struct virtio_net_hdr_v1 h = {0};
 	struct iovec iov[2] = {
-		{.iov_base = (void *)(uintptr_t)(hdr != NULL ? hdr : &none),
-			.iov_len = sizeof(struct virtio_net_hdr)},
+		{.iov_base = &h, .iov_len = sizeof(struct virtio_net_hdr)},
 		{.iov_base = (void *)(uintptr_t)frame, .iov_len = len},
 	};
 	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2};
 	ssize_t n;
 
+	if (hdr != NULL)
+		h = *hdr;
+	/* What hdr_len does not cover the kernel puts into single pages, which it always has. */
+	if (h.hdr_len == 0)
+		h.hdr_len = (uint16_t)(len < LINEAR_BYTES ? len : LINEAR_BYTES);
 	do
-		n = sendmsg(h->fd, &mh, MSG_DONTWAIT);
+		n = sendmsg(host->fd, &mh, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	h->n_sent++;
+	host->n_sent++;
 	return 0;
 }
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A virtio-net device's life: connection, negotiation, memory, rings; see fe_net.h. */
+/*
+ * A virtio-net device's life: connection, negotiation, memory, rings; see fe_net.h.
+ *
+ * A lenient device (for other back ends) lets pass: any length in used packed transmit
+ * descriptors, where it is reserved; num_buffers 0 without MRG_RXBUF, where it has to be 1.
+ */
 #include "fe_net.h"
 
 #include <errno.h>
@@ -228,6 +233,7 @@ make_queues(struct fe_net *n)
 		.packed = fe_net_has(n, VIRTIO_F_RING_PACKED),
 		.event_idx = fe_net_has(n, VIRTIO_RING_F_EVENT_IDX),
 		.in_order = fe_net_has(n, VIRTIO_F_IN_ORDER),
+		.strict_len = !cfg->lenient,
 		.indirect_max = fe_net_has(n, VIRTIO_RING_F_INDIRECT_DESC) ? cfg->indirect_max : 0,
 		.start = cfg->start,
 	};
@@ -283,13 +289,14 @@ fe_net_start(struct fe_net *n)
 			rc = fe_ring_start(&n->tx[q].ring, &n->conn, 2 * q + 1);
 	}
 	/* Without protocol features rings begin enabled and the message is not known. */
-	if (!fe_net_has(n, FE_F_PROTOCOL_FEATURES))
-		return rc != 0 ? failed(n, "ring set-up", rc) : 0;
-	for (uint32_t i = 0; i < 2 * n->cfg.qpairs && rc == 0; i++)
-		rc = fe_set_vring_enable(&n->conn, i, 1);
+	if (fe_net_has(n, FE_F_PROTOCOL_FEATURES))
+		for (uint32_t i = 0; i < 2 * n->cfg.qpairs && rc == 0; i++)
+			rc = fe_set_vring_enable(&n->conn, i, 1);
 	if (rc == 0 && has_status(n))
 		rc = fe_set_status(&n->conn,
 			STATUS_ACKNOWLEDGE | STATUS_DRIVER | STATUS_FEATURES_OK | STATUS_DRIVER_OK);
+	if (rc == 0)
+		rc = fe_sync(&n->conn);
 	return rc != 0 ? failed(n, "ring set-up", rc) : 0;
 }
 

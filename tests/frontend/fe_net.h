@@ -51,9 +51,11 @@
 		FE_BIT(VIRTIO_NET_F_GUEST_USO6))
 
 struct fe_net_cfg {
-	const char *path;       /**< socket; must outlive the device */
-	bool server;            /**< listen there; the back end connects */
-	bool ack;               /**< use REPLY_ACK when it is offered */
+	const char *path; /**< socket; must outlive the device */
+	bool server;      /**< listen there; the back end connects */
+	bool ack;         /**< use REPLY_ACK when it is offered */
+	/** Accept what virtio 1.2 forbids but drivers do not mind: see fe_net.c. */
+	bool lenient;
 	uint64_t features;      /**< wanted; of them what is offered is accepted */
 	uint64_t need_features; /**< open fails with -ENOTSUP if one of them is not offered */
 	uint64_t proto;         /**< wanted protocol features; 0 means all that are understood */
@@ -82,7 +84,8 @@ enum fe_hdr_place {
 enum fe_chain {
 	FE_CHAIN_DIRECT,
 	FE_CHAIN_INDIRECT,
-	FE_CHAIN_RANDOM, /**< either, or (split rings) direct ones followed by a table */
+	FE_CHAIN_RANDOM, /**< one or the other */
+	FE_CHAIN_MIXED,  /**< split rings: also direct ones followed by a table (2.7.5.3.2) */
 };
 
 /** How a buffer is split over descriptors. */
@@ -153,7 +156,10 @@ int fe_net_open(struct fe_net *n, const struct fe_net_cfg *cfg);
  */
 int fe_net_reattach(struct fe_net *n);
 
-/** Hand all rings over from where they stand, enable them, set DRIVER_OK. */
+/**
+ * Hand all rings over from where they stand, enable them, set DRIVER_OK.
+ * Returns when the back end has taken all of it, so that traffic may begin.
+ */
 int fe_net_start(struct fe_net *n);
 
 /**

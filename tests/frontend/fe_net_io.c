@@ -63,9 +63,9 @@ choose_direct(
 
 	if (!fe_net_has(n, VIRTIO_RING_F_INDIRECT_DESC) || nseg > r->cfg.indirect_max)
 		return nseg;
-	if (chain == FE_CHAIN_RANDOM && how->rng != NULL && !r->cfg.packed)
+	if (chain == FE_CHAIN_MIXED && how->rng != NULL && !r->cfg.packed)
 		return fe_rng_range(how->rng, 0, nseg);
-	if (chain == FE_CHAIN_RANDOM && how->rng != NULL)
+	if (chain >= FE_CHAIN_RANDOM && how->rng != NULL)
 		return fe_rng_one_in(how->rng, 2) ? nseg : 0;
 	return chain == FE_CHAIN_INDIRECT ? 0 : nseg;
 }
@@ -172,10 +172,11 @@ lay_out(struct fe_net *n, struct fe_rxbuf *b, uint32_t bytes, const struct fe_ho
 {
 	bool mrg = fe_net_has(n, VIRTIO_NET_F_MRG_RXBUF);
 	bool alone = header_stands_alone(n, how) && !mrg;
+	uint32_t min = how->hdr == FE_HDR_ANY && !alone ? 0 : n->hdr_bytes;
 	uint32_t cuts[FE_SEGS_MAX];
 	uint64_t gpa = b->gpa;
 
-	b->nseg = cut(how->rng, bytes, how->max_segs, alone ? n->hdr_bytes : 0, alone, cuts);
+	b->nseg = cut(how->rng, bytes, how->max_segs, min, alone, cuts);
 	put_canary(n, gpa);
 	for (uint32_t i = 0; i < b->nseg; i++) {
 		gpa += FE_CANARY_BYTES;
@@ -308,7 +309,8 @@ first_buffer(struct fe_net *n, struct fe_receiveq *r, const struct fe_done *d, s
 		return rc;
 	memset(&f->hdr, 0, sizeof(f->hdr));
 	memcpy(&f->hdr, n->frame, n->hdr_bytes);
-	if (n->hdr_bytes < sizeof(f->hdr))
+	if (n->hdr_bytes < sizeof(f->hdr) ||
+		(n->cfg.lenient && !fe_net_has(n, VIRTIO_NET_F_MRG_RXBUF)))
 		f->hdr.num_buffers = 1;
 	if (f->hdr.num_buffers == 0 ||
 		(f->hdr.num_buffers != 1 && !fe_net_has(n, VIRTIO_NET_F_MRG_RXBUF)))

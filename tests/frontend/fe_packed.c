@@ -213,6 +213,8 @@ fe_packed_used(struct fe_ring *r, struct fe_done *out, uint32_t max)
 				break;
 			id = d->id;
 			len = d->len;
+			if ((d->flags & VRING_DESC_F_WRITE) == 0 && !r->cfg.strict_len)
+				len = 0;
 			if (fe_used_check(r, id, len) != 0)
 				return -EPROTO;
 			if (!r->cfg.in_order) {

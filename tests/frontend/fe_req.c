@@ -337,6 +337,14 @@ fe_close_crypto_session(struct fe_conn *c, uint64_t session_id)
 	return set_u64(c, FE_CLOSE_CRYPTO_SESSION, session_id);
 }
 
+int
+fe_sync(struct fe_conn *c)
+{
+	uint64_t features;
+
+	return fe_get_features(c, &features);
+}
+
 const char *
 fe_request_name(uint32_t request)
 {

@@ -128,6 +128,12 @@ int fe_set_inflight_fd(struct fe_conn *c, const struct fe_inflight_msg *m, int f
 int fe_create_crypto_session(struct fe_conn *c, struct fe_crypto_session *s);
 int fe_close_crypto_session(struct fe_conn *c, uint64_t session_id);
 
+/**
+ * Wait until the back end has dealt with all messages sent so far: it answers in order, so
+ * this asks for something harmless and waits for the answer.
+ */
+int fe_sync(struct fe_conn *c);
+
 /** Name of a request for messages, "?" if unknown. */
 const char *fe_request_name(uint32_t request);
 

@@ -72,8 +72,13 @@ struct fe_raw_desc {
 struct fe_ring_cfg {
 	uint32_t size; /**< split: power of two <= 32768; packed: 1..32768 */
 	bool packed;
-	bool event_idx;        /**< EVENT_IDX was negotiated */
-	bool in_order;         /**< IN_ORDER was negotiated */
+	bool event_idx; /**< EVENT_IDX was negotiated */
+	bool in_order;  /**< IN_ORDER was negotiated */
+	/**
+	 * Take the length of a used packed descriptor even where virtio 1.2, 2.8.6 reserves it
+	 * (no WRITE flag): a back end that is careful leaves 0 there.
+	 */
+	bool strict_len;
 	uint32_t indirect_max; /**< longest indirect table, 0: none are made */
 	/** First index. Split: 0..65535; packed: slot (bits 0-14), wrap counter (bit 15). */
 	uint16_t start;
