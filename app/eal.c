@@ -7,6 +7,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_eal.h>
@@ -156,14 +158,43 @@ runtime_dir_is_ours(int dir_fd)
 	return ours;
 }
 
+/* A socket whose process has ended: nobody answers, of whatever type it is. */
+static bool
+is_dead_socket(const char *dir, const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd, len_bytes;
+	bool dead;
+
+	len_bytes = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, name);
+	if (len_bytes >= (int)sizeof(addr.sun_path))
+		return false;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	dead = fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 &&
+	       errno == ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return dead;
+}
+
+static bool
+is_eal_file(const char *name)
+{
+	static const char *const patterns[] = {"config", "hugepage_info", "fbarray_*", "mp_socket"};
+
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
+		if (fnmatch(patterns[i], name, 0) == 0)
+			return true;
+	return false;
+}
+
 /*
  * At exit, after DPDK's own exit handlers: EAL removes its sockets, but neither its
- * files nor the directory.
+ * files nor the directory; a process that was killed leaves its sockets, too.
  */
 static void
 remove_runtime_dir(void)
 {
-	static const char *const files[] = {"config", "hugepage_info", "fbarray_*", "mp_socket*"};
 	const char *path = rte_eal_get_runtime_dir();
 	struct dirent *entry;
 	DIR *dir;
@@ -173,9 +204,9 @@ remove_runtime_dir(void)
 		return;
 	if (runtime_dir_is_ours(dirfd(dir)))
 		while ((entry = readdir(dir)) != NULL)
-			for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
-				if (fnmatch(files[i], entry->d_name, 0) == 0)
-					unlinkat(dirfd(dir), entry->d_name, 0);
+			if (is_eal_file(entry->d_name) ||
+				(entry->d_type == DT_SOCK && is_dead_socket(path, entry->d_name)))
+				unlinkat(dirfd(dir), entry->d_name, 0);
 	closedir(dir);
 	rmdir(path); /* stays if another EAL of this prefix uses it */
 }
@@ -253,7 +284,13 @@ eal_start(const struct eal *eal, struct mistake *why)
 	log = capture_end();
 	if (log == NULL)
 		return mistake(why, "out of memory");
-	rc = rc < 0 ? explain(eal, log, why) : check_devices(eal, log, why);
+	if (rc < 0) {
+		rc = explain(eal, log, why);
+	} else {
+		rc = check_devices(eal, log, why);
+		if (rc < 0)
+			rte_eal_cleanup();
+	}
 	if (rc == 0) {
 		fputs(log, stderr);
 		if (eal->no_huge)
