@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection behind the public socket, as a machine of four states:
+ * The connection behind the public socket, as a machine of five states:
  *
  *   NONE ---- a front end connects -----> READ
  *   READ ---- whole message, relayed ---> ANSWER   (before() first, if it changes rings)
+ *             a memory table -----------> CLEAR, and from there to ANSWER
  *   ANSWER -- DPDK's answer ------------> READ, or BARRIER for a message that changes rings
  *   BARRIER - answer to a GET_FEATURES -> READ     (after())
  *
  * DPDK answers before it has finished with a message (it tells its application of rings
  * that became ready afterwards), but reads the next one only then: hence the barrier.
  * A message that has no answer of its own gets the flag that asks DPDK for one.
+ *
+ * DPDK takes a memory table with the addresses of the one before for the same memory,
+ * although other files may lie behind it; and it touches rings of the old table while it
+ * maps the new one. An empty table in between (CLEAR) cures both.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,7 +37,7 @@
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 1000
 
-enum gate_state { GATE_NONE, GATE_READ, GATE_ANSWER, GATE_BARRIER };
+enum gate_state { GATE_NONE, GATE_READ, GATE_CLEAR, GATE_ANSWER, GATE_BARRIER };
 
 struct vhp_gate {
 	struct vhp_loop *loop;
@@ -75,9 +80,9 @@ drop_fd(struct vhp_gate *g, int *fd)
 	*fd = -1;
 }
 
-/* End the connection; the device gives everything up first. */
-static void
-hang_up(struct vhp_gate *g, const char *why)
+/* The device gives everything up before the descriptors are closed. */
+void
+vhp_gate_hang_up(struct vhp_gate *g, const char *why)
 {
 	if (g->state == GATE_NONE)
 		return;
@@ -117,7 +122,7 @@ send_answer(struct vhp_gate *g, const struct vhp_vu_msg *answer)
 	int ret = vhp_vu_send(g->front_fd, answer);
 
 	if (ret < 0)
-		hang_up(g, "it does not take its answers");
+		vhp_gate_hang_up(g, "it does not take its answers");
 	return ret == 0;
 }
 
@@ -140,7 +145,7 @@ refuse(struct vhp_gate *g, const char *why)
 	VHP_LOG(WARNING, "%s: %s (request %u) refused: %s", g->conf.name,
 		info->name ? info->name : "message", h->request, why);
 	if (!(h->flags & VU_NEED_REPLY) || info->replies || info->name == NULL) {
-		hang_up(g, "message refused");
+		vhp_gate_hang_up(g, "message refused");
 		return;
 	}
 	struct vhp_vu_msg answer = make_u64(h->request, VU_REPLY, 1);
@@ -158,7 +163,7 @@ finish(struct vhp_gate *g)
 
 	g->ops->after(g->ctx, msg, g->ok);
 	if (!g->ok && !wants)
-		hang_up(g, "message could not be carried out");
+		vhp_gate_hang_up(g, "message could not be carried out");
 	else if (!wants || send_answer(g, &g->answer))
 		next_message(g);
 }
@@ -174,6 +179,29 @@ relay(struct vhp_gate *g, const struct vhp_vu_msg *msg)
 	return vhp_vu_send(g->back_fd, &out);
 }
 
+/* Relay the message at hand. */
+static void
+pass_on(struct vhp_gate *g)
+{
+	vhp_vu_reader_reset(&g->back);
+	g->state = GATE_ANSWER;
+	if (relay(g, &g->front.msg) < 0)
+		vhp_gate_hang_up(g, "back end gone");
+}
+
+static void
+clear_memory(struct vhp_gate *g)
+{
+	const struct vhp_vu_msg empty = {
+		.header = {VU_SET_MEM_TABLE, VU_VERSION,
+			offsetof(struct vhp_vu_mem_table, regions)},
+	};
+
+	g->state = GATE_CLEAR;
+	if (relay(g, &empty) < 0)
+		vhp_gate_hang_up(g, "back end gone");
+}
+
 static void
 barrier(struct vhp_gate *g)
 {
@@ -182,7 +210,7 @@ barrier(struct vhp_gate *g)
 	vhp_vu_reader_reset(&g->back);
 	g->state = GATE_BARRIER;
 	if (relay(g, &ask) < 0)
-		hang_up(g, "back end gone");
+		vhp_gate_hang_up(g, "back end gone");
 }
 
 static void
@@ -197,7 +225,11 @@ back_ready(void *ctx, uint32_t events)
 	if (ret == 0)
 		return;
 	if (ret < 0 || g->state == GATE_READ) {
-		hang_up(g, "the vhost library closed the connection");
+		vhp_gate_hang_up(g, "the vhost library closed the connection");
+		return;
+	}
+	if (g->state == GATE_CLEAR) {
+		pass_on(g);
 		return;
 	}
 	if (g->state == GATE_BARRIER) {
@@ -237,9 +269,10 @@ handle(struct vhp_gate *g)
 	vhp_loop_watch(g->loop, g->front_fd, EPOLLRDHUP, front_ready, g);
 	if (vhp_request_info(msg->header.request)->changes)
 		g->ops->before(g->ctx, msg);
-	g->state = GATE_ANSWER;
-	if (relay(g, msg) < 0)
-		hang_up(g, "back end gone");
+	if (msg->header.request == VU_SET_MEM_TABLE)
+		clear_memory(g);
+	else
+		pass_on(g);
 }
 
 static void
@@ -251,7 +284,7 @@ front_ready(void *ctx, uint32_t events)
 
 	if (g->state != GATE_READ) {
 		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR))
-			hang_up(g, "closed by the front end");
+			vhp_gate_hang_up(g, "closed by the front end");
 		return;
 	}
 	int ret = vhp_vu_read(g->front_fd, &g->front, &why);
@@ -259,7 +292,7 @@ front_ready(void *ctx, uint32_t events)
 	if (ret < 0) {
 		if (ret == -EPROTO)
 			VHP_LOG(WARNING, "%s: message refused: %s", g->conf.name, why);
-		hang_up(g, why);
+		vhp_gate_hang_up(g, why);
 	} else if (ret > 0) {
 		handle(g);
 	} else if (!had_part && g->front.have_bytes > 0) {
@@ -314,7 +347,7 @@ listen_ready(void *ctx, uint32_t events)
 	if (fd < 0)
 		return;
 	if (g->state != GATE_NONE && front_is_dead(g))
-		hang_up(g, "closed by the front end");
+		vhp_gate_hang_up(g, "closed by the front end");
 	if (g->state != GATE_NONE) {
 		VHP_LOG(WARNING, "%s: a second front end was turned away", g->conf.name);
 		close(fd);
@@ -356,11 +389,12 @@ timer_ready(void *ctx, uint32_t events)
 	case GATE_READ:
 		VHP_LOG(WARNING, "%s: message refused: not whole after %d ms", g->conf.name,
 			MESSAGE_MS);
-		hang_up(g, "half a message");
+		vhp_gate_hang_up(g, "half a message");
 		break;
+	case GATE_CLEAR:
 	case GATE_ANSWER:
 	case GATE_BARRIER:
-		hang_up(g, "the vhost library does not answer");
+		vhp_gate_hang_up(g, "the vhost library does not answer");
 		break;
 	}
 }
@@ -407,7 +441,7 @@ vhp_gate_close(struct vhp_gate *g)
 {
 	if (g == NULL)
 		return;
-	hang_up(g, "the device is being removed");
+	vhp_gate_hang_up(g, "the device is being removed");
 	if (g->listen_fd >= 0) {
 		vhp_socket_remove(g->conf.path, &g->listen_file);
 		drop_fd(g, &g->listen_fd);

@@ -52,6 +52,9 @@ int vhp_gate_open(struct vhp_loop *loop, const struct vhp_gate_conf *conf,
 /** Close it, with the connection; removes the public socket if it is still ours. Takes NULL. */
 void vhp_gate_close(struct vhp_gate *gate);
 
+/** End the connection, if there is one; calls disconnected(). The gate stays open. */
+void vhp_gate_hang_up(struct vhp_gate *gate, const char *why);
+
 /** Is a front end connected? */
 bool vhp_gate_connected(const struct vhp_gate *gate);
 

@@ -5,8 +5,10 @@
  */
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <linux/magic.h>
 #include <linux/virtio_ring.h>
 
 #include <rte_common.h>
@@ -71,6 +73,25 @@ wraps(uint64_t start, uint64_t size)
 	return size > UINT64_MAX - start;
 }
 
+/*
+ * Touching a page must not wait for anybody: a file served by a process (FUSE) or over
+ * the network would let that one halt the poller.
+ */
+static bool
+is_local_file(int fd)
+{
+	static const unsigned long types[] = {TMPFS_MAGIC, HUGETLBFS_MAGIC, RAMFS_MAGIC,
+		EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC};
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	for (size_t i = 0; i < RTE_DIM(types); i++)
+		if ((unsigned long)fs.f_type == types[i])
+			return true;
+	return false;
+}
+
 /* DPDK unmaps the old table before it maps the new one, so see first that it can. */
 static const char *
 check_region(const struct vhp_vu_region *r, int fd)
@@ -85,6 +106,8 @@ check_region(const struct vhp_vu_region *r, int fd)
 		return "region wraps around";
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return "region is not a file";
+	if (!is_local_file(fd))
+		return "region is not in memory or on a local disk";
 	if (r->mmap_offset + r->size_bytes > (uint64_t)st.st_size)
 		return "region is larger than its file";
 	map = mmap(NULL, r->mmap_offset + r->size_bytes, PROT_READ | PROT_WRITE,

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_cycles.h>
 
 #include "poller.h"
 
@@ -130,11 +131,18 @@ wait_for_events(struct vhp_poller *p, struct epoll_event *events, const struct l
 		.tv_sec = limit->ns / 1000000000,
 		.tv_nsec = limit->ns % 1000000000,
 	};
+	uint64_t start_tsc = rte_rdtsc();
 	int n;
 
+	vhp_watchdog_disarm(&p->watchdog);
+	__atomic_store_n(&p->stats.asleep_since_tsc, start_tsc, __ATOMIC_RELAXED);
+	p->stats.sleeps++;
 	rte_rcu_qsbr_thread_offline(p->qsbr, 0);
 	n = epoll_pwait2(p->epoll_fd, events, EVENTS, limit->ns < 0 ? NULL : &ts, NULL);
 	rte_rcu_qsbr_thread_online(p->qsbr, 0);
+	__atomic_store_n(&p->stats.asleep_since_tsc, 0, __ATOMIC_RELAXED);
+	p->stats.sleep_cycles += rte_rdtsc() - start_tsc;
+	vhp_watchdog_arm(&p->watchdog);
 	return n;
 }
 
@@ -151,7 +159,6 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 		work = arm_qpair(p, list->qpairs[armed], &limit);
 	if (!work) {
 		n = wait_for_events(p, events, &limit);
-		p->stats.sleeps++;
 		if (n > 0)
 			p->stats.wakes_event++;
 		else

@@ -196,11 +196,25 @@ vhp_net_dev_fault(void)
 	eventfd_write(fault_fd, 1);
 }
 
+/* Tell the front end that a ring broke, if it asked to be told. */
+static void
+signal_error(struct vhp_net_ring *ring, const char *name)
+{
+	const uint64_t one = 1;
+	struct vhp_watchdog dog;
+
+	if (ring->err_fd < 0 || vhp_watchdog_init(&dog) < 0)
+		return;
+	vhp_watchdog_arm(&dog);
+	if (write(ring->err_fd, &one, sizeof(one)) < 0)
+		VHP_LOG(WARNING, "%s: error descriptor: %s", name, strerror(errno));
+	vhp_watchdog_fini(&dog);
+}
+
 static void
 report_fault(struct vhp_net_dev *dev, unsigned int index, const struct vhp_vring *vr)
 {
 	struct vhp_net_ring *ring = &dev->rings[index];
-	const uint64_t one = 1;
 
 	if (vr->fault == VHP_RING_OK || ring->fault_reported)
 		return;
@@ -208,8 +222,17 @@ report_fault(struct vhp_net_dev *dev, unsigned int index, const struct vhp_vring
 	VHP_LOG(ERR, "%s: %s is broken until the front end resets it: %s",
 		dev->qpairs[index / 2].name, index % 2 == 0 ? "receiveq" : "transmitq",
 		vhp_ring_fault_name(vr->fault));
-	if (ring->err_fd >= 0 && write(ring->err_fd, &one, sizeof(one)) < 0)
-		VHP_LOG(WARNING, "%s: error descriptor: %s", dev->conf.name, strerror(errno));
+	signal_error(ring, dev->conf.name);
+}
+
+static bool
+memory_gone(const struct vhp_net_dev *dev)
+{
+	for (uint16_t i = 0; i < dev->conf.queues; i++)
+		if (dev->qpairs[i].rx.fault == VHP_RING_MEMORY ||
+			dev->qpairs[i].tx.fault == VHP_RING_MEMORY)
+			return true;
+	return false;
 }
 
 static void
@@ -226,6 +249,8 @@ fault_ready(void *ctx, uint32_t events)
 			report_fault(dev, 2 * i, &dev->qpairs[i].rx);
 			report_fault(dev, 2 * i + 1, &dev->qpairs[i].tx);
 		}
+		if (vhp_guard_hit(dev->guard) || memory_gone(dev))
+			vhp_gate_hang_up(dev->gate, "its guest memory is gone");
 	}
 }
 
@@ -235,7 +260,11 @@ open_fault_fd(struct vhp_loop *loop)
 	if (fault_fd >= 0)
 		return 0;
 	fault_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	return fault_fd < 0 ? -errno : vhp_loop_watch(loop, fault_fd, EPOLLIN, fault_ready, NULL);
+	if (fault_fd < 0)
+		return -errno;
+	int ret = vhp_guard_install(vhp_net_dev_fault);
+
+	return ret < 0 ? ret : vhp_loop_watch(loop, fault_fd, EPOLLIN, fault_ready, NULL);
 }
 
 const char *
@@ -265,7 +294,9 @@ alloc_qpairs(struct vhp_net_dev *dev)
 	dev->rings = calloc(2 * n, sizeof(dev->rings[0]));
 	dev->qpairs = calloc(n, sizeof(dev->qpairs[0]));
 	dev->qpair_list = calloc(n, sizeof(dev->qpair_list[0]));
-	if (dev->rings == NULL || dev->qpairs == NULL || dev->qpair_list == NULL)
+	dev->guard = vhp_guard_new();
+	if (dev->guard == NULL || dev->rings == NULL || dev->qpairs == NULL ||
+		dev->qpair_list == NULL)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < 2U * n; i++)
 		dev->rings[i] = (struct vhp_net_ring){.kick_fd = -1, .call_fd = -1, .err_fd = -1};
@@ -329,6 +360,9 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 		ret = open_fault_fd(loop);
 	if (ret == 0) {
 		ret = vhp_vhost_lib_register(dev);
+		if (ret < 0)
+			VHP_LOG(ERR, "%s: DPDK's vhost library cannot serve \"%s\": %s", conf->name,
+				dev->backend_path, strerror(-ret));
 		if (ret == 0) {
 			ret = open_gate(dev);
 			if (ret < 0)
@@ -336,7 +370,6 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 		}
 	}
 	if (ret < 0) {
-		VHP_LOG(ERR, "%s: cannot be made: %s", conf->name, strerror(-ret));
 		dev->backend_path[0] = '\0';
 		vhp_net_dev_destroy(dev);
 		return ret;
@@ -363,6 +396,7 @@ vhp_net_dev_destroy(struct vhp_net_dev *dev)
 	}
 	for (uint16_t i = 0; dev->qpairs != NULL && i < dev->conf.queues; i++)
 		vhp_qpair_fini(&dev->qpairs[i]);
+	vhp_guard_free(dev->guard);
 	free(dev->rings);
 	free(dev->qpairs);
 	free(dev->qpair_list);

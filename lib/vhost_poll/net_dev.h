@@ -9,6 +9,7 @@
 #include <sys/queue.h>
 
 #include "gate.h"
+#include "guard.h"
 #include "qpair.h"
 
 /** One ring as the front end described it. */
@@ -34,6 +35,7 @@ struct vhp_net_dev {
 
 	uint64_t offered;  /**< virtio feature bits */
 	uint64_t features; /**< accepted by the front end */
+	struct vhp_guard *guard;
 	bool mem_given;
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */

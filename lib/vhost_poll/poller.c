@@ -47,6 +47,9 @@ poller_main(void *arg)
 	uint64_t last_tsc = rte_rdtsc();
 	uint64_t work_tsc = last_tsc;
 
+	if (vhp_watchdog_init(&p->watchdog) < 0)
+		return -1;
+	vhp_watchdog_arm(&p->watchdog);
 	rte_rcu_qsbr_thread_online(p->qsbr, 0);
 	while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
 		uint64_t generation = __atomic_load_n(&p->generation, __ATOMIC_ACQUIRE);
@@ -67,12 +70,12 @@ poller_main(void *arg)
 		if (now - work_tsc > window || list->n == 0) {
 			vhp_idle(p, list, generation);
 			last_tsc = work_tsc = rte_rdtsc();
-			stats->sleep_cycles += last_tsc - now;
 		}
 		/* Nothing of this pass is held any more; detach waits for this. */
 		rte_rcu_qsbr_quiescent(p->qsbr, 0);
 	}
 	rte_rcu_qsbr_thread_offline(p->qsbr, 0);
+	vhp_watchdog_fini(&p->watchdog);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <rte_rcu_qsbr.h>
 
 #include "qpair.h"
+#include "watchdog.h"
 
 /** Most qpairs of one poller. */
 #define VHP_POLLER_MAX_QPAIRS 1024
@@ -27,8 +28,9 @@ struct vhp_poller_stats {
 	uint64_t wakes_event;   /**< ended by a descriptor */
 	uint64_t wakes_timeout; /**< ended by the time limit */
 	uint64_t busy_cycles;
-	uint64_t poll_cycles; /**< passes that found nothing */
-	uint64_t sleep_cycles;
+	uint64_t poll_cycles;      /**< passes that found nothing */
+	uint64_t sleep_cycles;     /**< without the sleep at hand */
+	uint64_t asleep_since_tsc; /**< 0: awake */
 };
 
 struct vhp_poller {
@@ -44,6 +46,7 @@ struct vhp_poller {
 	bool stop;                 /**< main thread: wo, poller: ro */
 	struct rte_rcu_qsbr *qsbr; /**< one thread: this poller */
 
+	struct vhp_watchdog watchdog;
 	struct vhp_poller_stats stats;
 };
 

@@ -312,6 +312,8 @@ vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 		;
 	if (qp->starved)
 		qp->stats.no_buffers++;
+	if (unlikely(qp->pq->wait == VHP_PORT_MEMORY))
+		vhp_vring_break(&qp->rx, VHP_RING_MEMORY);
 	flush(qp);
 	if (qp->call_due) {
 		qp->call_due = false;

@@ -48,11 +48,22 @@ print_ring(FILE *out, const struct vhp_qpair *qp, const char *queue, const struc
 				vhp_drop_name(i), s->drops[i]);
 }
 
+/* Cycles asleep, the sleep at hand included. */
+static uint64_t
+asleep_cycles(const struct vhp_poller_stats *s)
+{
+	uint64_t since = __atomic_load_n(&s->asleep_since_tsc, __ATOMIC_RELAXED);
+	uint64_t now = rte_rdtsc();
+
+	return s->sleep_cycles + (since != 0 && now > since ? now - since : 0);
+}
+
 static void
 print_poller(FILE *out, const struct vhp_poller *p)
 {
 	const struct vhp_poller_stats *s = &p->stats;
-	double total = s->busy_cycles + s->poll_cycles + s->sleep_cycles;
+	double asleep = asleep_cycles(s);
+	double total = s->busy_cycles + s->poll_cycles + asleep;
 
 	if (total == 0)
 		total = 1;
@@ -62,7 +73,7 @@ print_poller(FILE *out, const struct vhp_poller *p)
 		" time working %.1f%% polling %.1f%% asleep %.1f%%\n",
 		p->index, p->lcore, s->passes, s->passes_busy, s->sleeps, s->wakes_event,
 		s->wakes_timeout, 100 * s->busy_cycles / total, 100 * s->poll_cycles / total,
-		100 * s->sleep_cycles / total);
+		100 * asleep / total);
 }
 
 static void
@@ -207,7 +218,7 @@ tel_poller(const char *cmd, const char *params, struct rte_tel_data *d)
 	vhp_tel_add_u64(d, "wakes_timeout", p->stats.wakes_timeout);
 	vhp_tel_add_u64(d, "busy_cycles", p->stats.busy_cycles);
 	vhp_tel_add_u64(d, "poll_cycles", p->stats.poll_cycles);
-	vhp_tel_add_u64(d, "sleep_cycles", p->stats.sleep_cycles);
+	vhp_tel_add_u64(d, "sleep_cycles", asleep_cycles(&p->stats));
 	vhp_tel_add_u64(d, "cycles_per_second", rte_get_tsc_hz());
 	return 0;
 }

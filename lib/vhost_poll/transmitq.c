@@ -63,6 +63,9 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 		check_length(qp, &s->frames[i]);
 
 	uint16_t done = qp->port->tx(qp->pq, s->frames, n);
+
+	if (unlikely(qp->pq->wait == VHP_PORT_MEMORY))
+		vhp_vring_break(vr, VHP_RING_MEMORY);
 	if (unlikely(done < n)) {
 		vr->ops->untake(vr, s->frames + done, n - done);
 		qp->stats.port_full++;

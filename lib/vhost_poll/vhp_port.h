@@ -59,8 +59,9 @@ struct vhp_frame {
 /** What a port queue waits for before it takes more frames; poller only. */
 enum vhp_port_wait {
 	VHP_PORT_READY,
-	VHP_PORT_FULL, /**< wait until the descriptor is writable */
-	VHP_PORT_DOWN, /**< link down or gone: look again from time to time */
+	VHP_PORT_FULL,   /**< wait until the descriptor is writable */
+	VHP_PORT_DOWN,   /**< link down or gone: look again from time to time */
+	VHP_PORT_MEMORY, /**< the kernel found guest memory gone (EFAULT): the device ends */
 };
 
 /** One queue of a port. The driver embeds it in its own structure. */

@@ -17,9 +17,12 @@ vhp_vring_call(struct vhp_vring *vr)
 
 	if (!vr->ops->need_call(vr) || vr->call_fd < 0)
 		return;
-	/* A full counter (EAGAIN) is a call that the guest has not taken yet: fine. */
-	if (write(vr->call_fd, &one, sizeof(one)) == (ssize_t)sizeof(one))
+	if (likely(write(vr->call_fd, &one, sizeof(one)) == (ssize_t)sizeof(one)))
 		vr->stats.calls++;
+	else if (errno != EAGAIN)
+		/* EINTR: it blocked until the watchdog came. EPIPE: nobody listens. */
+		vhp_vring_break(vr, VHP_RING_CALL);
+	/* Else the counter is full: a call that the guest has not taken yet. */
 }
 
 void
@@ -78,6 +81,8 @@ vhp_ring_fault_name(enum vhp_ring_fault fault)
 		[VHP_RING_OK] = "ok",
 		[VHP_RING_AVAIL_JUMP] = "avail-jump",
 		[VHP_RING_HEAD] = "head-outside",
+		[VHP_RING_CALL] = "call-descriptor",
+		[VHP_RING_MEMORY] = "memory-gone",
 	};
 
 	static_assert(RTE_DIM(names) == VHP_RING_FAULT_COUNT, "a name for each fault");

@@ -29,6 +29,8 @@ enum vhp_ring_fault {
 	VHP_RING_OK,
 	VHP_RING_AVAIL_JUMP, /**< available index moved by more than the ring size */
 	VHP_RING_HEAD,       /**< available entry names a descriptor outside the ring */
+	VHP_RING_CALL,       /**< the call descriptor blocks or fails */
+	VHP_RING_MEMORY,     /**< guest memory is gone: the whole device ends */
 	VHP_RING_FAULT_COUNT,
 };
 

@@ -22,7 +22,7 @@
 /* A deleted interface is looked for so often. */
 #define REVIVE_S 1
 
-/* What became of a frame whose writev failed; VHP_OK: offer it again later. */
+/* What became of a frame when the kernel said no; VHP_OK: offer it again later. */
 static enum vhp_drop
 judge_error(struct tap_queue *q, int error)
 {
@@ -39,6 +39,7 @@ judge_error(struct tap_queue *q, int error)
 	case E2BIG:
 		return VHP_DROP_HEADER;
 	case EFAULT:
+		q->pq.wait = VHP_PORT_MEMORY;
 		return VHP_DROP_CHAIN_ADDRESS;
 	default:
 		/* EIO: link down. ENOMEM, ENOBUFS: passes; waiting a little is right as well. */
@@ -77,10 +78,8 @@ tap_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 		ssize_t len = readv(pq->fd, frames[i].iov, frames[i].n_iov);
 
 		if (len < 0) {
-			if (unlikely(errno == EBADFD)) {
-				__atomic_store_n(&q->gone, true, __ATOMIC_RELAXED);
-				pq->wait = VHP_PORT_DOWN;
-			}
+			if (unlikely(errno != EAGAIN))
+				judge_error(q, errno);
 			break;
 		}
 		frames[i].len_bytes = len;
