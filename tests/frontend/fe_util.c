@@ -2,7 +2,6 @@
 /* Helpers of the test front end; see fe_util.h. */
 #include "fe_util.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -96,40 +95,6 @@ fe_spin_ns(uint64_t ns)
 
 	while (fe_now_ns() < end)
 		;
-}
-
-uint64_t
-fe_run_delay_ns(int pid)
-{
-	char path[320];
-	uint64_t sum = 0;
-	struct dirent *e;
-	DIR *dir;
-
-	if (pid == 0)
-		snprintf(path, sizeof(path), "/proc/self/task");
-	else
-		snprintf(path, sizeof(path), "/proc/%d/task", pid);
-	dir = opendir(path);
-	if (dir == NULL)
-		return 0;
-	while ((e = readdir(dir)) != NULL) {
-		char file[sizeof(path) + sizeof(e->d_name) + 16];
-		unsigned long long run, delay;
-		FILE *f;
-
-		if (e->d_name[0] == '.')
-			continue;
-		snprintf(file, sizeof(file), "%s/%s/schedstat", path, e->d_name);
-		f = fopen(file, "re");
-		if (f == NULL)
-			continue;
-		if (fscanf(f, "%llu %llu", &run, &delay) == 2)
-			sum += delay;
-		fclose(f);
-	}
-	closedir(dir);
-	return sum;
 }
 
 int

@@ -44,17 +44,6 @@ uint64_t fe_now_us(void);
 /** Burn the CPU for @p ns nanoseconds (shorter than any sleep can be). */
 void fe_spin_ns(uint64_t ns);
 
-/**
- * Time the scheduler kept runnable threads waiting, in nanoseconds.
- *
- * @param pid process to ask about, all of its threads summed; 0 means the caller's own.
- * @return sum of the run delays of /proc/PID/task/TID/schedstat; 0 if they cannot be read.
- *
- * A test that asserts a latency on a busy machine subtracts what both sides waited
- * for a CPU: that part is not the fault of the program under test.
- */
-uint64_t fe_run_delay_ns(int pid);
-
 /** Reason of the last deviation an object has seen; empty text means none. */
 struct fe_fault {
 	char text[240];
