@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "checks.h"
+#include "guest.h"
+
+void
+guest_init_regions(struct guest *g, const struct vhp_mem_region *regions, uint32_t n)
+{
+	memset(g, 0, sizeof(*g));
+	g->mem.n_regions = n;
+	for (uint32_t i = 0; i < n; i++) {
+		struct vhp_mem_region *r = &g->mem.regions[i];
+
+		*r = regions[i];
+		r->hva = malloc(r->size_bytes);
+		g->copy[i] = malloc(r->size_bytes);
+		CHECK(r->hva != NULL && g->copy[i] != NULL);
+		memset(r->hva, 0x5a + (int)i, r->size_bytes);
+	}
+}
+
+void
+guest_init(struct guest *g)
+{
+	static const struct vhp_mem_region regions[] = {
+		{.gpa = GUEST_LOW_GPA, .size_bytes = GUEST_LOW_BYTES},
+		{.gpa = GUEST_NEXT_GPA, .size_bytes = GUEST_NEXT_BYTES},
+		{.gpa = GUEST_HIGH_GPA, .size_bytes = GUEST_HIGH_BYTES},
+	};
+
+	guest_init_regions(g, regions, 3);
+}
+
+void
+guest_fini(struct guest *g)
+{
+	for (uint32_t i = 0; i < g->mem.n_regions; i++) {
+		free(g->mem.regions[i].hva);
+		free(g->copy[i]);
+	}
+	memset(g, 0, sizeof(*g));
+}
+
+uint8_t *
+guest_byte(const struct guest *g, uint64_t gpa)
+{
+	for (uint32_t i = 0; i < g->mem.n_regions; i++) {
+		const struct vhp_mem_region *r = &g->mem.regions[i];
+
+		if (gpa >= r->gpa && gpa <= r->gpa + (r->size_bytes - 1))
+			return r->hva + (gpa - r->gpa);
+	}
+	return NULL;
+}
+
+bool
+guest_has(const struct guest *g, uint64_t gpa, uint64_t len_bytes)
+{
+	for (uint64_t i = 0; i < len_bytes; i++)
+		if (guest_byte(g, gpa + i) == NULL)
+			return false;
+	return true;
+}
+
+void
+guest_write(struct guest *g, uint64_t gpa, const void *src, size_t len_bytes)
+{
+	for (size_t i = 0; i < len_bytes; i++) {
+		uint8_t *byte = guest_byte(g, gpa + i);
+
+		CHECK(byte != NULL);
+		*byte = ((const uint8_t *)src)[i];
+	}
+}
+
+void
+guest_read(const struct guest *g, uint64_t gpa, void *dst, size_t len_bytes)
+{
+	for (size_t i = 0; i < len_bytes; i++) {
+		const uint8_t *byte = guest_byte(g, gpa + i);
+
+		CHECK(byte != NULL);
+		((uint8_t *)dst)[i] = *byte;
+	}
+}
+
+void
+guest_snapshot(struct guest *g)
+{
+	for (uint32_t i = 0; i < g->mem.n_regions; i++)
+		memcpy(g->copy[i], g->mem.regions[i].hva, g->mem.regions[i].size_bytes);
+}
+
+void
+guest_expect(struct guest *g, uint64_t gpa, const void *src, size_t len_bytes)
+{
+	for (size_t i = 0; i < len_bytes; i++) {
+		const uint8_t *byte = guest_byte(g, gpa + i);
+		uint32_t n = 0;
+
+		CHECK(byte != NULL);
+		while (byte < g->mem.regions[n].hva ||
+			byte >= g->mem.regions[n].hva + g->mem.regions[n].size_bytes)
+			n++;
+		g->copy[n][byte - g->mem.regions[n].hva] = ((const uint8_t *)src)[i];
+	}
+}
+
+void
+guest_check_memory(const struct guest *g)
+{
+	for (uint32_t i = 0; i < g->mem.n_regions; i++)
+		CHECK(memcmp(g->copy[i], g->mem.regions[i].hva, g->mem.regions[i].size_bytes) == 0);
+}
+
+void
+ring_init(
+	struct ring *r, struct vhp_vring *vr, const struct guest *g, uint16_t size, uint16_t start)
+{
+	size_t avail = sizeof(*r->avail) + sizeof(uint16_t) * (size + 1U);
+	size_t used = sizeof(*r->used) + sizeof(struct vring_used_elem) * size + sizeof(uint16_t);
+
+	*r = (struct ring){
+		.vr = vr,
+		.desc = calloc(size, sizeof(struct vring_desc)),
+		.avail = malloc(avail),
+		.used = malloc(used),
+		.size = size,
+		.avail_idx = start,
+		.used_idx = start,
+	};
+	CHECK(r->desc != NULL && r->avail != NULL && r->used != NULL);
+	/* Values that no test expects, wherever nothing was written. */
+	memset(r->avail, 0xee, avail);
+	memset(r->used, 0xee, used);
+	r->avail->flags = 0;
+	r->avail->idx = start;
+	r->used->flags = 0;
+	r->used->idx = start;
+
+	vr->ops = &vhp_vring_split;
+	vr->mem = &g->mem;
+	vr->desc = r->desc;
+	vr->avail = r->avail;
+	vr->used = r->used;
+	vr->size = size;
+	vr->kick_fd = -1;
+	vr->call_fd = -1;
+	vr->indirect = true;
+	vr->running = true;
+	vr->ops->start(vr, start);
+}
+
+void
+ring_fini(struct ring *r)
+{
+	free(r->desc);
+	free(r->avail);
+	free(r->used);
+	memset(r, 0, sizeof(*r));
+}
+
+void
+ring_desc(
+	struct ring *r, uint16_t i, uint64_t gpa, uint32_t len_bytes, uint16_t flags, uint16_t next)
+{
+	r->desc[i] = (struct vring_desc){
+		.addr = gpa,
+		.len = len_bytes,
+		.flags = flags,
+		.next = next,
+	};
+}
+
+void
+ring_offer(struct ring *r, uint16_t head)
+{
+	r->avail->ring[r->avail_idx % r->size] = head;
+	r->avail_idx++;
+	__atomic_store_n(&r->avail->idx, r->avail_idx, __ATOMIC_RELEASE);
+}
+
+uint16_t *
+ring_used_event(struct ring *r)
+{
+	return &r->avail->ring[r->size];
+}
+
+uint16_t *
+ring_avail_event(struct ring *r)
+{
+	return (uint16_t *)&r->used->ring[r->size];
+}
+
+uint16_t
+ring_used_count(const struct ring *r)
+{
+	return __atomic_load_n(&r->used->idx, __ATOMIC_ACQUIRE) - r->used_idx;
+}
+
+struct vring_used_elem
+ring_pop_used(struct ring *r)
+{
+	CHECK(ring_used_count(r) > 0);
+	return r->used->ring[r->used_idx++ % r->size];
+}
+
+void
+ring_check_used(struct ring *r, uint32_t id, uint32_t len_bytes)
+{
+	struct vring_used_elem e = ring_pop_used(r);
+
+	CHECK(e.id == id);
+	CHECK(e.len == len_bytes);
+}
+
+uint32_t
+prng(uint64_t *state)
+{
+	/* Marsaglia's xorshift; a state of 0 would stay 0. */
+	uint64_t x = *state != 0 ? *state : 0x9e3779b97f4a7c15ULL;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	x ^= x << 17;
+	*state = x;
+	return (uint32_t)(x >> 32);
+}
+
+uint32_t
+prng_range(uint64_t *state, uint32_t least, uint32_t most)
+{
+	return least + prng(state) % (most - least + 1);
+}
