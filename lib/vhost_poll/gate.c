@@ -161,7 +161,7 @@ finish(struct vhp_gate *g)
 	bool wants = vhp_request_info(msg->header.request)->replies ||
 		     (msg->header.flags & VU_NEED_REPLY);
 
-	g->ops->after(g->ctx, msg, g->ok);
+	g->ops->after(g->ctx, msg, &g->answer, g->ok);
 	if (!g->ok && !wants)
 		vhp_gate_hang_up(g, "message could not be carried out");
 	else if (!wants || send_answer(g, &g->answer))

@@ -22,9 +22,9 @@ struct vhp_gate_ops {
 	void (*before)(void *ctx, const struct vhp_vu_msg *msg);
 	/**
 	 * The message was carried out (ok) or refused by DPDK, which is at rest until the next.
-	 * May take descriptors from msg->fds by setting them to -1.
+	 * May take descriptors from msg->fds by setting them to -1, and change the answer.
 	 */
-	void (*after)(void *ctx, struct vhp_vu_msg *msg, bool ok);
+	void (*after)(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer, bool ok);
 	/** The front end is there; or gone (all it handed over is to be given up). */
 	void (*connected)(void *ctx);
 	void (*disconnected)(void *ctx);

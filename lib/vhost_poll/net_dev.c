@@ -28,8 +28,10 @@ static int fault_fd = -1;
 /* What our rings can do, whatever the port. */
 #define RING_FEATURES                                                                              \
 	(1ULL << VIRTIO_F_VERSION_1 | 1ULL << VIRTIO_F_ANY_LAYOUT |                                \
-		1ULL << VIRTIO_RING_F_INDIRECT_DESC | 1ULL << VIRTIO_RING_F_EVENT_IDX |            \
-		1ULL << VIRTIO_NET_F_MRG_RXBUF | 1ULL << VU_F_PROTOCOL_FEATURES)
+		1ULL << VIRTIO_F_NOTIFY_ON_EMPTY | 1ULL << VIRTIO_F_RING_PACKED |                  \
+		1ULL << VIRTIO_F_IN_ORDER | 1ULL << VIRTIO_RING_F_INDIRECT_DESC |                  \
+		1ULL << VIRTIO_RING_F_EVENT_IDX | 1ULL << VIRTIO_NET_F_MRG_RXBUF |                 \
+		1ULL << VU_F_PROTOCOL_FEATURES)
 
 #define SEGMENTATION_FEATURES                                                                      \
 	(1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |                         \
@@ -92,19 +94,14 @@ reset_rings(struct vhp_net_dev *dev)
 		dev->qpairs[i].rx.fault = dev->qpairs[i].tx.fault = VHP_RING_OK;
 }
 
-/* GET_VRING_BASE stops a ring; its descriptors are given up, as DPDK does with its own. */
+/* GET_VRING_BASE stops a ring until the next kick descriptor; all else of it stays. */
 static void
 stop_ring(struct vhp_net_ring *ring)
 {
-	int err_fd = ring->err_fd;
-	uint32_t base = ring->base;
-	uint32_t size = ring->size;
-
-	ring->err_fd = -1;
-	vhp_net_ring_reset(ring);
-	ring->err_fd = err_fd;
-	ring->base = base;
-	ring->size = size;
+	ring->started = false;
+	if (ring->kick_fd >= 0)
+		close(ring->kick_fd);
+	ring->kick_fd = -1;
 }
 
 static void
@@ -153,12 +150,15 @@ on_before(void *ctx, const struct vhp_vu_msg *msg)
 }
 
 static void
-on_after(void *ctx, struct vhp_vu_msg *msg, bool ok)
+on_after(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer, bool ok)
 {
 	struct vhp_net_dev *dev = ctx;
 
 	if (ok)
 		note(dev, msg);
+	/* DPDK tells the available position only; of a packed ring there are two. */
+	if (msg->header.request == VU_GET_VRING_BASE && dev->features >> VIRTIO_F_RING_PACKED & 1)
+		answer->state.num = dev->rings[msg->state.index].base;
 	if (!vhp_request_info(msg->header.request)->changes)
 		return;
 	if (msg->header.request == VU_SET_MEM_TABLE || msg->header.request == VU_RESET_OWNER || !ok)

@@ -94,18 +94,18 @@ map_area(const struct vhp_net_dev *dev, uint64_t user_addr, uint64_t len_bytes, 
 }
 
 static bool
-map_ring(struct vhp_net_dev *dev, const struct vhp_net_ring *ring, struct vhp_vring *vr)
+map_ring(const struct vhp_net_dev *dev, const struct vhp_net_ring *ring, struct vhp_vring *vr)
 {
-	/* Both rings have an event index behind their last entry. */
-	uint64_t avail = sizeof(*vr->avail) + sizeof(uint16_t) * (ring->size + 1);
-	uint64_t used =
-		sizeof(*vr->used) + sizeof(struct vring_used_elem) * ring->size + sizeof(uint16_t);
+	const uint64_t addr[VHP_RING_AREAS] = {ring->addr.desc, ring->addr.avail, ring->addr.used};
+	struct vhp_ring_area areas[VHP_RING_AREAS];
 
-	vr->desc = map_area(dev, ring->addr.desc, sizeof(struct vring_desc) * ring->size,
-		VRING_DESC_ALIGN_SIZE);
-	vr->avail = map_area(dev, ring->addr.avail, avail, VRING_AVAIL_ALIGN_SIZE);
-	vr->used = map_area(dev, ring->addr.used, used, VRING_USED_ALIGN_SIZE);
-	return vr->desc != NULL && vr->avail != NULL && vr->used != NULL;
+	vr->ops->areas(ring->size, areas);
+	for (int i = 0; i < VHP_RING_AREAS; i++) {
+		vr->areas[i] = map_area(dev, addr[i], areas[i].size_bytes, areas[i].align_bytes);
+		if (vr->areas[i] == NULL)
+			return false;
+	}
+	return true;
 }
 
 /* Returns true if the ring is to be served from now on. */
@@ -119,22 +119,25 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 	if (!dev->mem_given || !ring->started || !ring->enabled || ring->size == 0 ||
 		!ring->addr_given || vr->fault != VHP_RING_OK)
 		return false;
+	vr->ops = has(dev, VIRTIO_F_RING_PACKED) ? &vhp_vring_packed : &vhp_vring_split;
 	if (!map_ring(dev, ring, vr)) {
 		VHP_LOG(WARNING, "%s: ring %u does not lie in guest memory", dev->conf.name, index);
 		return false;
 	}
-	vr->ops = &vhp_vring_split;
 	vr->mem = &dev->mem;
 	vr->mem_hint = 0;
 	vr->on_fault = vhp_net_dev_fault;
 	vr->size = ring->size;
 	vr->event_idx = has(dev, VIRTIO_RING_F_EVENT_IDX);
 	vr->indirect = has(dev, VIRTIO_RING_F_INDIRECT_DESC);
+	vr->notify_on_empty = has(dev, VIRTIO_F_NOTIFY_ON_EMPTY) && !has(dev, VIRTIO_F_VERSION_1);
 	vr->kick_fd = ring->kick_fd;
 	vr->call_fd = ring->call_fd;
-	vr->ops->start(vr, ring->base);
-	vr->running = true;
-	return true;
+	vr->running = vr->ops->start(vr, ring->base);
+	if (!vr->running)
+		VHP_LOG(WARNING, "%s: ring %u cannot start at %u", dev->conf.name, index,
+			ring->base);
+	return vr->running;
 }
 
 static uint64_t

@@ -81,6 +81,7 @@ vhp_ring_fault_name(enum vhp_ring_fault fault)
 		[VHP_RING_OK] = "ok",
 		[VHP_RING_AVAIL_JUMP] = "avail-jump",
 		[VHP_RING_HEAD] = "head-outside",
+		[VHP_RING_ENDLESS] = "chain-without-end",
 		[VHP_RING_CALL] = "call-descriptor",
 		[VHP_RING_MEMORY] = "memory-gone",
 	};

@@ -29,6 +29,7 @@ enum vhp_ring_fault {
 	VHP_RING_OK,
 	VHP_RING_AVAIL_JUMP, /**< available index moved by more than the ring size */
 	VHP_RING_HEAD,       /**< available entry names a descriptor outside the ring */
+	VHP_RING_ENDLESS,    /**< a packed chain without an end */
 	VHP_RING_CALL,       /**< the call descriptor blocks or fails */
 	VHP_RING_MEMORY,     /**< guest memory is gone: the whole device ends */
 	VHP_RING_FAULT_COUNT,
@@ -42,6 +43,14 @@ struct vhp_ring_stats {
 	uint64_t kicks; /**< notifications taken from the kick descriptor */
 	uint64_t calls; /**< notifications sent to the call descriptor */
 	uint64_t faults;
+};
+
+/** The parts of a ring (virtio 1.2, 2.6). */
+enum vhp_area { VHP_AREA_DESC, VHP_AREA_DRIVER, VHP_AREA_DEVICE, VHP_RING_AREAS };
+
+struct vhp_ring_area {
+	uint32_t size_bytes;
+	uint32_t align_bytes;
 };
 
 /** What a ring layout does; one call per burst. */
@@ -68,8 +77,13 @@ struct vhp_vring_ops {
 	bool (*arm)(struct vhp_vring *vring);
 	/** Kicks are not needed for now. */
 	void (*disarm)(struct vhp_vring *vring);
-	/** Bytes that the three areas take in guest memory are known to be mapped: set up. */
-	void (*start)(struct vhp_vring *vring, uint32_t base);
+	/** Size and alignment of the three areas of a ring. */
+	void (*areas)(uint16_t size, struct vhp_ring_area areas[VHP_RING_AREAS]);
+	/**
+	 * The areas are mapped: begin at this base, with kicks off.
+	 * @return false if the base is not one of this ring
+	 */
+	bool (*start)(struct vhp_vring *vring, uint32_t base);
 	/** Position to resume from, in the form of the vhost-user message SET_VRING_BASE. */
 	uint32_t (*base)(const struct vhp_vring *vring);
 };
@@ -78,21 +92,33 @@ struct vhp_vring_ops {
 struct vhp_vring {
 	const struct vhp_vring_ops *ops;
 	const struct vhp_mem *mem;
-	struct vring_desc *desc;
-	struct vring_avail *avail;
-	struct vring_used *used;
+	union {
+		void *areas[VHP_RING_AREAS];
+		struct {
+			struct vring_desc *desc;
+			struct vring_avail *avail;
+			struct vring_used *used;
+		};
+		struct {
+			struct vring_packed_desc *packed;
+			struct vring_packed_desc_event *driver_event;
+			struct vring_packed_desc_event *device_event;
+		};
+	};
 	uint16_t size; /**< power of two */
 	bool event_idx;
-	bool indirect;      /**< VIRTIO_F_INDIRECT_DESC accepted */
-	bool device_writes; /**< a receiveq: descriptors must be device-writable */
-	bool running;       /**< started, enabled and mapped */
-	bool armed;         /**< kicks are asked for */
+	bool notify_on_empty; /**< legacy: call when nothing is available any more */
+	bool indirect;        /**< VIRTIO_F_INDIRECT_DESC accepted */
+	bool device_writes;   /**< a receiveq: descriptors must be device-writable */
+	bool running;         /**< started, enabled and mapped */
+	bool armed;           /**< kicks are asked for */
 	bool signalled_valid;
-	uint8_t fault;       /**< enum vhp_ring_fault */
-	uint16_t avail_seen; /**< available index at the last look */
-	uint16_t last_avail; /**< next available entry to take */
-	uint16_t last_used;  /**< next used entry to write */
-	uint16_t signalled;  /**< used index at the last look for need_call */
+	uint8_t fault;              /**< enum vhp_ring_fault */
+	uint16_t avail_seen;        /**< split: available index at the last look */
+	uint16_t last_avail;        /**< next available entry to take */
+	uint16_t last_used;         /**< next used entry to write */
+	bool avail_wrap, used_wrap; /**< packed: counters of the two positions */
+	uint16_t signalled;         /**< used index at the last look for need_call */
 	uint32_t mem_hint;
 	uint32_t steps;         /**< descriptors read by the last take */
 	int kick_fd;            /**< owned by net_dev; -1: the guest never kicks */
@@ -102,6 +128,7 @@ struct vhp_vring {
 };
 
 extern const struct vhp_vring_ops vhp_vring_split;
+extern const struct vhp_vring_ops vhp_vring_packed;
 
 /** Call the guest if it wants that; once per burst, after put. */
 void vhp_vring_call(struct vhp_vring *vring);

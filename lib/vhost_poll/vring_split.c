@@ -10,9 +10,7 @@
 #include <rte_common.h>
 #include <rte_prefetch.h>
 
-#include "vring.h"
-
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "rings are read as little endian");
+#include "vring_walk.h"
 
 /* used_event and avail_event lie behind the last entry of the other side's ring. */
 static inline uint16_t *
@@ -42,81 +40,31 @@ read_desc(const struct vring_desc *table, uint16_t i)
 	};
 }
 
-/*
- * An indirect table need not be contiguous in host memory, so it is mapped entry by
- * entry; alignment is not promised either (virtio 1.2, 2.7.5.3).
- */
-static bool
-read_indirect(struct vhp_vring *vr, uint64_t table, uint16_t i, struct vring_desc *d)
-{
-	uint8_t *dst = (uint8_t *)d;
-	uint64_t gpa = table + (uint64_t)i * sizeof(*d);
-	size_t done = 0;
-
-	while (done < sizeof(*d)) {
-		uint64_t len = sizeof(*d) - done;
-		const void *src = vhp_mem_map(vr->mem, &vr->mem_hint, gpa + done, &len);
-
-		if (unlikely(src == NULL))
-			return false;
-		__builtin_memcpy(dst + done, src, len);
-		done += len;
-	}
-	/* The copy above is what is checked and used from here on. */
-	rte_compiler_barrier();
-	return true;
-}
-
-/* Add one descriptor's buffer to the frame. */
-static inline enum vhp_drop
-add_buffer(struct vhp_vring *vr, struct vhp_frame *f, const struct vring_desc *d, uint32_t room)
-{
-	vr->steps++;
-	if (unlikely(!!(d->flags & VRING_DESC_F_WRITE) != vr->device_writes))
-		return VHP_DROP_CHAIN_DIRECTION;
-	if (unlikely(d->len == 0))
-		return VHP_OK;
-	if (unlikely(d->len > UINT32_MAX - f->len_bytes))
-		return VHP_DROP_CHAIN_LENGTH;
-
-	uint32_t n = vhp_mem_to_iov(
-		vr->mem, &vr->mem_hint, d->addr, d->len, f->iov + f->n_iov, room - f->n_iov);
-	if (unlikely(n == 0))
-		return VHP_DROP_CHAIN_ADDRESS;
-	if (unlikely(n == UINT32_MAX))
-		return VHP_DROP_CHAIN_SEGMENTS;
-	f->n_iov += n;
-	f->len_bytes += d->len;
-	return VHP_OK;
-}
-
 /* The chain inside an indirect table (virtio 1.2, 2.7.5.3.1). */
 static enum vhp_drop
 walk_indirect(
 	struct vhp_vring *vr, struct vhp_frame *f, const struct vring_desc *outer, uint32_t room)
 {
-	uint32_t table = outer->len / sizeof(struct vring_desc);
-	uint32_t most = RTE_MIN(table, (uint32_t)VHP_MAX_CHAIN_DESCS);
+	uint32_t entries = vhp_indirect_entries(vr, outer->len, outer->flags);
+	uint32_t most = RTE_MIN(entries, (uint32_t)VHP_MAX_CHAIN_DESCS);
 	uint16_t i = 0;
 
-	if (unlikely(!vr->indirect || table == 0 || outer->len % sizeof(struct vring_desc) != 0 ||
-		     table > UINT16_MAX + 1U || (outer->flags & VRING_DESC_F_NEXT)))
+	if (unlikely(entries == 0))
 		return VHP_DROP_CHAIN_INDIRECT;
-
 	for (uint32_t turns = 0; turns < most; turns++) {
 		struct vring_desc d;
 
-		if (unlikely(!read_indirect(vr, outer->addr, i, &d)))
+		if (unlikely(!vhp_read_indirect(vr, outer->addr, i, &d)))
 			return VHP_DROP_CHAIN_ADDRESS;
 		if (unlikely(d.flags & VRING_DESC_F_INDIRECT))
 			return VHP_DROP_CHAIN_INDIRECT;
 
-		enum vhp_drop drop = add_buffer(vr, f, &d, room);
+		enum vhp_drop drop = vhp_add_buffer(vr, f, d.addr, d.len, d.flags, room);
 
 		if (unlikely(drop != VHP_OK) || !(d.flags & VRING_DESC_F_NEXT))
 			return drop;
 		i = d.next;
-		if (unlikely(i >= table))
+		if (unlikely(i >= entries))
 			return VHP_DROP_CHAIN_NEXT;
 	}
 	return VHP_DROP_CHAIN_LOOP;
@@ -136,7 +84,7 @@ walk_chain(struct vhp_vring *vr, struct vhp_frame *f, uint32_t room)
 			drop = turns == 0 ? walk_indirect(vr, f, &d, room)
 					  : VHP_DROP_CHAIN_INDIRECT;
 		else
-			drop = add_buffer(vr, f, &d, room);
+			drop = vhp_add_buffer(vr, f, d.addr, d.len, d.flags, room);
 		if (unlikely(drop != VHP_OK) ||
 			(d.flags & (VRING_DESC_F_NEXT | VRING_DESC_F_INDIRECT)) !=
 				VRING_DESC_F_NEXT)
@@ -190,8 +138,7 @@ split_take(struct vhp_vring *vr, struct vhp_frame *frames, uint16_t n, struct io
 				&vr->desc[vr->avail->ring[(vr->last_avail + 1) & mask] & mask]);
 		f->drop = walk_chain(vr, f, most);
 		if (unlikely(f->drop != VHP_OK)) {
-			/* Not the guest's fault if the pool has less than a chain may take. */
-			if (f->drop == VHP_DROP_CHAIN_SEGMENTS && most < VHP_MAX_IOV)
+			if (vhp_pool_was_short(f->drop, most))
 				break;
 			f->n_iov = 0;
 		}
@@ -234,6 +181,9 @@ split_need_call(struct vhp_vring *vr)
 	rte_smp_mb();
 	vr->signalled = vr->last_used;
 	vr->signalled_valid = true;
+	if (unlikely(vr->notify_on_empty) &&
+		__atomic_load_n(&vr->avail->idx, __ATOMIC_RELAXED) == vr->last_avail)
+		return true;
 	if (!vr->event_idx)
 		return !(__atomic_load_n(&vr->avail->flags, __ATOMIC_RELAXED) &
 			 VRING_AVAIL_F_NO_INTERRUPT);
@@ -266,7 +216,7 @@ split_disarm(struct vhp_vring *vr)
 		__atomic_store_n(&vr->used->flags, VRING_USED_F_NO_NOTIFY, __ATOMIC_RELAXED);
 }
 
-static void
+static bool
 split_start(struct vhp_vring *vr, uint32_t base)
 {
 	vr->last_avail = vr->avail_seen = (uint16_t)base;
@@ -274,6 +224,22 @@ split_start(struct vhp_vring *vr, uint32_t base)
 	vr->last_used = __atomic_load_n(&vr->used->idx, __ATOMIC_RELAXED);
 	vr->signalled_valid = false;
 	split_disarm(vr);
+	return true;
+}
+
+static void
+split_areas(uint16_t size, struct vhp_ring_area areas[VHP_RING_AREAS])
+{
+	/* Flags and index in front of the entries, an event index behind them. */
+	areas[VHP_AREA_DESC] =
+		(struct vhp_ring_area){size * sizeof(struct vring_desc), VRING_DESC_ALIGN_SIZE};
+	areas[VHP_AREA_DRIVER] =
+		(struct vhp_ring_area){sizeof(struct vring_avail) + (size + 1U) * sizeof(uint16_t),
+			VRING_AVAIL_ALIGN_SIZE};
+	areas[VHP_AREA_DEVICE] = (struct vhp_ring_area){
+		sizeof(struct vring_used) + size * sizeof(struct vring_used_elem) +
+			sizeof(uint16_t),
+		VRING_USED_ALIGN_SIZE};
 }
 
 static uint32_t
@@ -289,6 +255,7 @@ const struct vhp_vring_ops vhp_vring_split = {
 	.need_call = split_need_call,
 	.arm = split_arm,
 	.disarm = split_disarm,
+	.areas = split_areas,
 	.start = split_start,
 	.base = split_base,
 };
