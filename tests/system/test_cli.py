@@ -451,6 +451,15 @@ def test_only_the_poller_runs_on_its_cpu(host, args, poller):
             assert poller not in cpus, f"{name} may run on {cpus}"
 
 
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_only_the_given_cpus_are_used(host):
+    """EAL alone would put its control threads on whatever CPU no lcore has."""
+    cpu = CPUS[0]
+    with host.daemon(["--no-huge", "--lcores", f"0@{cpu},1@{cpu}", *PAIR]) as daemon:
+        assert daemon.ready == f"ready: 1 device, 1 poller on CPU {cpu}\n"
+        assert set().union(*cpus_of_threads(pid_of(daemon)).values()) == {cpu}
+
+
 def test_single_cpu(host):
     """taskset to one CPU: main thread and poller share it."""
     cpu = CPUS[-1]
