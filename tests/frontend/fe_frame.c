@@ -57,7 +57,7 @@ fe_stream_init(struct fe_stream *s, uint32_t id, uint64_t seed)
 {
 	struct fe_rng rng;
 
-	s->id = id;
+	s->id = (uint32_t)(fe_now_ns() << 4) | id;
 	s->pattern = malloc(PATTERN_BYTES + FE_FRAME_MAX);
 	if (s->pattern == NULL)
 		return -ENOMEM;

@@ -69,7 +69,10 @@ struct fe_stream {
 	uint8_t *pattern;
 };
 
-/** Prepare stream @p id from @p seed. @return 0 or -ENOMEM. Undo with fe_stream_free(). */
+/**
+ * Prepare stream @p id (0..15) from @p seed. @return 0 or -ENOMEM. Undo with fe_stream_free().
+ * The marker also tells streams of other runs apart, whose frames may still be queued.
+ */
 int fe_stream_init(struct fe_stream *s, uint32_t id, uint64_t seed);
 void fe_stream_free(struct fe_stream *s);
 

@@ -140,6 +140,10 @@ fe_net_reattach(struct fe_net *n)
 
 	fe_disconnect(&n->conn);
 	rc = attach(n);
+	for (uint32_t q = 0; q < n->cfg.qpairs; q++) {
+		n->rx[q].ring.base = fe_ring_used_end(&n->rx[q].ring);
+		n->tx[q].ring.base = fe_ring_used_end(&n->tx[q].ring);
+	}
 	if (rc == 0)
 		rc = fe_mem_announce(&n->mem, &n->conn);
 	return rc;
@@ -300,42 +304,18 @@ fe_net_start(struct fe_net *n)
 	return rc != 0 ? failed(n, "ring set-up", rc) : 0;
 }
 
-/* Where the ring's last_used will be when everything that is used now has been collected. */
-static uint16_t
-used_end(const struct fe_ring *r)
-{
-	struct fe_ring copy = *r;
-	uint16_t flags;
-
-	if (!r->cfg.packed)
-		return __atomic_load_n(&r->used->idx, __ATOMIC_ACQUIRE);
-	while (fe_ring_pending(&copy)) {
-		uint16_t id = copy.pdesc[copy.last_used].id;
-
-		if (id >= copy.cfg.size || copy.slot[id].ndesc == 0)
-			break;
-		copy.last_used = (uint16_t)(copy.last_used + copy.slot[id].ndesc);
-		if (copy.last_used >= copy.cfg.size) {
-			copy.last_used = (uint16_t)(copy.last_used - copy.cfg.size);
-			copy.used_wrap = !copy.used_wrap;
-		}
-	}
-	flags = copy.used_wrap ? 0x8000 : 0;
-	return copy.last_used | flags;
-}
-
 static int
 stop_ring(struct fe_net *n, struct fe_ring *r)
 {
-	uint16_t base = 0, end;
-	int rc = fe_ring_stop(r, &n->conn, &base);
+	uint16_t end;
+	int rc = fe_ring_stop(r, &n->conn);
 
 	if (rc != 0)
 		return failed(n, "GET_VRING_BASE", rc);
-	end = used_end(r);
-	if (base != end)
+	end = fe_ring_used_end(r);
+	if (r->base != end)
 		return fe_fault(&n->fault, "vring %u: stopped at 0x%x, used ring ends at 0x%x",
-			r->index, base, end);
+			r->index, r->base, end);
 	return 0;
 }
 

@@ -152,7 +152,8 @@ int fe_net_open(struct fe_net *n, const struct fe_net_cfg *cfg);
 
 /**
  * Connect again after fe_disconnect() or the back end's end, with the same memory and
- * features; follow with fe_net_start(). @return as fe_net_open().
+ * features. Rings go on behind what is used, as QEMU has it: right for a back end that
+ * completes in order. Follow with fe_net_start(). @return as fe_net_open().
  */
 int fe_net_reattach(struct fe_net *n);
 

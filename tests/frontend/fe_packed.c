@@ -184,16 +184,22 @@ fe_packed_pending(const struct fe_ring *r)
 	return avail == used && used == r->used_wrap;
 }
 
+void
+fe_packed_skip(struct fe_ring *r, uint16_t ndesc)
+{
+	r->last_used = (uint16_t)(r->last_used + ndesc);
+	if (r->last_used >= r->cfg.size) {
+		r->last_used = (uint16_t)(r->last_used - r->cfg.size);
+		r->used_wrap = !r->used_wrap;
+	}
+}
+
 static void
 report(struct fe_ring *r, uint16_t id, uint32_t len, bool skipped, struct fe_done *out)
 {
 	*out = (struct fe_done){
 		.token = r->slot[id].token, .len = len, .id = id, .skipped = skipped};
-	r->last_used = (uint16_t)(r->last_used + r->slot[id].ndesc);
-	if (r->last_used >= r->cfg.size) {
-		r->last_used = (uint16_t)(r->last_used - r->cfg.size);
-		r->used_wrap = !r->used_wrap;
-	}
+	fe_packed_skip(r, r->slot[id].ndesc);
 	give_back(r, id);
 }
 

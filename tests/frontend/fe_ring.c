@@ -111,7 +111,7 @@ fe_ring_reset(struct fe_ring *r, uint16_t start)
 {
 	struct fe_ring_areas a = area_sizes(&r->cfg);
 
-	r->cfg.start = start;
+	r->cfg.start = r->base = start;
 	memset(r->slot, 0, r->cfg.size * sizeof(*r->slot));
 	memset(fe_mem_ptr(r->mem, r->desc_gpa), 0, a.desc_bytes);
 	memset(fe_mem_ptr(r->mem, r->driver_gpa), 0, a.driver_bytes);
@@ -142,7 +142,7 @@ fe_ring_start(struct fe_ring *r, struct fe_conn *c, uint32_t index)
 		.used = fe_mem_uva(r->mem, r->device_gpa),
 		.log = r->device_gpa,
 	};
-	uint32_t base = fe_ring_position(r);
+	uint32_t base = r->base;
 	int rc;
 
 	/* Packed: available position in the low half, used position in the high one. */
@@ -164,13 +164,33 @@ fe_ring_start(struct fe_ring *r, struct fe_conn *c, uint32_t index)
 }
 
 int
-fe_ring_stop(struct fe_ring *r, struct fe_conn *c, uint16_t *base)
+fe_ring_stop(struct fe_ring *r, struct fe_conn *c)
 {
 	uint32_t v = 0;
 	int rc = fe_get_vring_base(c, r->index, &v);
 
-	*base = (uint16_t)v;
+	if (rc == 0)
+		r->base = (uint16_t)v;
 	return rc;
+}
+
+uint16_t
+fe_ring_used_end(const struct fe_ring *r)
+{
+	struct fe_ring copy = *r;
+
+	if (!r->cfg.packed)
+		return __atomic_load_n(&r->used->idx, __ATOMIC_ACQUIRE);
+	while (fe_packed_pending(&copy)) {
+		uint16_t id = copy.pdesc[copy.last_used].id;
+
+		if (id >= copy.cfg.size || copy.slot[id].ndesc == 0 ||
+			copy.num_free == copy.cfg.size)
+			break;
+		fe_packed_skip(&copy, copy.slot[id].ndesc);
+		copy.num_free += copy.slot[id].ndesc;
+	}
+	return fe_ring_position(&copy);
 }
 
 int

@@ -90,6 +90,7 @@ struct fe_ring_cfg {
 struct fe_ring {
 	struct fe_ring_cfg cfg;
 	uint32_t index; /**< vring index at the back end, set by fe_ring_start() */
+	uint16_t base;  /**< where the device begins, or has stopped; form of cfg.start */
 	struct fe_mem *mem;
 	struct fe_fault fault;
 
@@ -141,11 +142,17 @@ void fe_ring_free(struct fe_ring *r);
  */
 void fe_ring_reset(struct fe_ring *r, uint16_t start);
 
-/** Announce the ring to the back end as vring @p index, beginning at the ring's used index. */
+/** Announce the ring to the back end as vring @p index, beginning at r->base. */
 int fe_ring_start(struct fe_ring *r, struct fe_conn *c, uint32_t index);
 
-/** GET_VRING_BASE. @param base where the back end stopped, 16 bits as in fe_ring_cfg.start */
-int fe_ring_stop(struct fe_ring *r, struct fe_conn *c, uint16_t *base);
+/** GET_VRING_BASE: r->base gets where the back end stopped. */
+int fe_ring_stop(struct fe_ring *r, struct fe_conn *c);
+
+/**
+ * Where the device's used ring ends, in the form of fe_ring_cfg.start; what of it has been
+ * collected does not matter.
+ */
+uint16_t fe_ring_used_end(const struct fe_ring *r);
 
 /** Index of the next used entry in the form of fe_ring_cfg.start. */
 uint16_t fe_ring_position(const struct fe_ring *r);

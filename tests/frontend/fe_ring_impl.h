@@ -31,6 +31,8 @@ bool fe_packed_pending(const struct fe_ring *r);
 int fe_packed_used(struct fe_ring *r, struct fe_done *out, uint32_t max);
 void fe_packed_arm(struct fe_ring *r, uint16_t after);
 void fe_packed_disarm(struct fe_ring *r);
+/* Move the used position on by ndesc descriptors. */
+void fe_packed_skip(struct fe_ring *r, uint16_t ndesc);
 
 /* Guest address of the indirect table that belongs to a head or buffer id. */
 static inline uint64_t

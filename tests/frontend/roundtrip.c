@@ -299,10 +299,34 @@ device_option(struct rt_opts *o, int id, const char *arg)
 	}
 }
 
+/*
+ * Receive buffers that hold the longest frame even if each takes as many descriptors as it
+ * may: a frame for which there is no room waits in the tap, and the test with it.
+ */
+static void
+choose_buffers(struct rt_opts *o)
+{
+	bool mrg = (o->net.features & FE_BIT(VIRTIO_NET_F_MRG_RXBUF)) != 0;
+	uint32_t ring = o->net.ring_size == 0 ? 256 : o->net.ring_size;
+	uint32_t chains = ring / o->max_segs;
+	uint32_t worst = chains < 2 ? FE_BUF_MAX : FE_BUF_MAX / chains + 1;
+
+	if (o->rx_max == 0 && !mrg) {
+		o->rx_min = o->rx_max = FE_BUF_MAX;
+	} else if (o->rx_max == 0) {
+		o->rx_min = ring >= 256 && o->max_segs <= 8 ? 64 : worst;
+		o->rx_max = 2 * worst > 4096 ? 2 * worst : 4096;
+		o->rx_max = o->rx_max > FE_BUF_MAX ? FE_BUF_MAX : o->rx_max;
+	}
+	o->net.rx_buf_bytes = o->rx_max;
+	/* Many small buffers need a large pool. */
+	if (o->rx_max < 1024)
+		o->net.rx_bufs = ring;
+}
+
 static void
 parse(struct rt_opts *o, int argc, char **argv)
 {
-	bool mrg;
 	int id;
 
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -313,16 +337,7 @@ parse(struct rt_opts *o, int argc, char **argv)
 		fputs(usage, stderr);
 		exit(2);
 	}
-	mrg = (o->net.features & FE_BIT(VIRTIO_NET_F_MRG_RXBUF)) != 0;
-	if (o->rx_max == 0) {
-		/* Without merging every buffer has to take the longest frame. */
-		o->rx_min = mrg ? 64 : FE_BUF_MAX;
-		o->rx_max = mrg ? 4096 : FE_BUF_MAX;
-	}
-	/* However small the ring, the longest frame has to fit into what is posted. */
-	if (mrg && o->net.ring_size < 256 && o->rx_min < FE_BUF_MAX / 16)
-		o->rx_min = o->rx_max = FE_BUF_MAX / 16;
-	o->net.rx_buf_bytes = o->rx_max;
+	choose_buffers(o);
 }
 
 static void
