@@ -159,7 +159,8 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 		work = arm_qpair(p, list->qpairs[armed], &limit);
 	if (!work) {
 		n = wait_for_events(p, events, &limit);
-		if (n > 0)
+		/* EINTR is an event, too: a completion of io_uring, for one. */
+		if (n != 0)
 			p->stats.wakes_event++;
 		else
 			p->stats.wakes_timeout++;

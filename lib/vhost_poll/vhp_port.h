@@ -41,7 +41,8 @@ enum vhp_drop {
 	VHP_DROP_LONG,            /**< longer than VHP_MAX_FRAME_BYTES */
 	VHP_DROP_HEADER,          /**< the port refused the virtio-net header */
 	VHP_DROP_NO_ROOM,         /**< larger than the guest's receive buffers can ever hold */
-	VHP_DROP_STOPPED,         /**< was on its way when the device went away */
+	VHP_DROP_PORT,    /**< the port was short of resources, and frames behind it were sent */
+	VHP_DROP_STOPPED, /**< was on its way when the device went away */
 	VHP_DROP_COUNT,
 };
 

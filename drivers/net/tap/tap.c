@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tap as a host port: frames go by writev and readv between the kernel and guest
- * memory. Each frame is one system call and one copy; the kernel checks the virtio-net
- * header.
+ * memory, with one copy; the kernel checks the virtio-net header. Bursts go through
+ * io_uring (tap_uring.c) where the kernel lets us.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -49,9 +49,8 @@ judge_error(struct tap_queue *q, int error)
 }
 
 static uint16_t
-tap_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
+tx_writev(struct tap_queue *q, struct vhp_frame *frames, uint16_t n)
 {
-	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
@@ -59,7 +58,7 @@ tap_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 
 		if (unlikely(f->drop != VHP_OK))
 			continue;
-		if (likely(writev(pq->fd, f->iov, f->n_iov) >= 0))
+		if (likely(writev(q->pq.fd, f->iov, f->n_iov) >= 0))
 			continue;
 		f->drop = judge_error(q, errno);
 		if (f->drop == VHP_OK)
@@ -68,18 +67,75 @@ tap_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 	return i;
 }
 
+static bool
+any_sent(const int *results, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++)
+		if (results[i] > 0)
+			return true;
+	return false;
+}
+
+static uint16_t
+tx_uring(struct tap_queue *q, struct vhp_frame *frames, uint16_t n)
+{
+	int results[VHP_BURST_PKTS];
+
+	tap_uring_tx(q, frames, n, results);
+	for (uint16_t i = 0; i < n; i++) {
+		struct vhp_frame *f = &frames[i];
+
+		if (likely(results[i] >= 0))
+			continue;
+		f->drop = judge_error(q, -results[i]);
+		if (f->drop != VHP_OK)
+			continue;
+		if (!any_sent(results + i + 1, n - i - 1))
+			return i;
+		/* It cannot wait: frames behind it are out. One more try, out of order. */
+		if (writev(q->pq.fd, f->iov, f->n_iov) < 0)
+			f->drop = VHP_DROP_PORT;
+		q->pq.wait = VHP_PORT_READY;
+	}
+	return n;
+}
+
+/* Is there an io_uring to use? One system call for a single frame is as good without. */
+static bool
+use_uring(struct tap_queue *q)
+{
+	return q->uring != NULL && tap_uring_current(q);
+}
+
+static uint16_t
+tap_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
+{
+	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
+	const struct tap_port *tap = container_of(pq->port, struct tap_port, port);
+
+	/* With a limit on bytes in flight the kernel may refuse one and take the next. */
+	if (n > 1 && tap->conf.sndbuf_bytes == 0 && use_uring(q))
+		return tx_uring(q, frames, n);
+	return tx_writev(q, frames, n);
+}
+
 static uint16_t
 tap_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 {
 	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
+	bool uring = use_uring(q);
 	uint16_t i;
 
+	if (uring && !tap_uring_readable(q))
+		return 0;
 	for (i = 0; i < n; i++) {
 		ssize_t len = readv(pq->fd, frames[i].iov, frames[i].n_iov);
 
 		if (len < 0) {
 			if (unlikely(errno != EAGAIN))
 				judge_error(q, errno);
+			else if (uring)
+				tap_uring_drained(q);
 			break;
 		}
 		frames[i].len_bytes = len;
@@ -120,9 +176,11 @@ tap_close(struct vhp_port *port)
 		vhp_loop_unwatch(tap->loop, tap->timer_fd);
 		close(tap->timer_fd);
 	}
-	for (uint16_t i = 0; tap->queues != NULL && i < port->n_queues; i++)
+	for (uint16_t i = 0; tap->queues != NULL && i < port->n_queues; i++) {
+		tap_uring_close(&tap->queues[i]);
 		if (tap->queues[i].pq.fd >= 0)
 			close(tap->queues[i].pq.fd);
+	}
 	free(port->queues);
 	free(tap->queues);
 	free(tap);
@@ -154,6 +212,7 @@ revive(struct tap_port *tap, struct tap_queue *q)
 		return;
 	if (tap_if_configure(fd, q->pq.hdr_bytes, tap->virtio_features) == 0 &&
 		tap_if_setup(&tap->conf, iface, fd) == 0 && dup2(fd, q->pq.fd) >= 0) {
+		__atomic_store_n(&q->generation, q->generation + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&q->gone, false, __ATOMIC_RELAXED);
 		VHP_LOG(NOTICE, "%s: interface %s is back", tap->port.name, tap->iface);
 	}
@@ -208,6 +267,21 @@ open_queues(struct tap_port *tap)
 	return tap_if_setup(&tap->conf, tap->iface, tap->queues[0].pq.fd);
 }
 
+/* The daemon works without, more slowly; say so once. */
+static void
+open_urings(struct tap_port *tap)
+{
+	for (uint16_t i = 0; i < tap->port.n_queues; i++) {
+		int ret = tap_uring_open(&tap->queues[i]);
+
+		if (ret == 0)
+			continue;
+		VHP_LOG(NOTICE, "%s: no io_uring (%s): a system call for each frame",
+			tap->port.name, strerror(-ret));
+		return;
+	}
+}
+
 int
 vhp_tap_open(struct vhp_loop *loop, const struct vhp_tap_conf *conf, struct vhp_port **out)
 {
@@ -230,6 +304,7 @@ vhp_tap_open(struct vhp_loop *loop, const struct vhp_tap_conf *conf, struct vhp_
 		tap_close(&tap->port);
 		return ret;
 	}
+	open_urings(tap);
 	*out = &tap->port;
 	return 0;
 }

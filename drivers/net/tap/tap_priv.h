@@ -6,10 +6,13 @@
 #include "tap.h"
 
 struct tap_port;
+struct tap_uring;
 
 struct tap_queue {
 	struct vhp_port_queue pq;
-	bool gone; /**< the interface was deleted; poller sets, main thread clears */
+	bool gone;               /**< the interface was deleted; poller sets, main thread clears */
+	uint32_t generation;     /**< counts files behind pq.fd; main thread writes, poller reads */
+	struct tap_uring *uring; /**< NULL: readv and writev; poller, while it has the queue */
 };
 
 struct tap_port {
@@ -34,5 +37,31 @@ int tap_if_setup(const struct vhp_tap_conf *conf, const char *iface, int fd);
 
 /** Header size and receive offloads for these virtio features. Returns 0 or -errno. */
 int tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features);
+
+/* ---- tap_uring.c: the queue by io_uring; on the poller ----------------------- */
+
+/** Try to have an io_uring for this queue; it sets q->uring. Returns 0 or -errno. */
+int tap_uring_open(struct tap_queue *q);
+
+/** Free it, if there is one. Main thread, while no poller has the queue. */
+void tap_uring_close(struct tap_queue *q);
+
+/**
+ * Make sure that the ring is this thread's and the queue's present file's.
+ * @return false if it had to be given up; q->uring is NULL then
+ */
+bool tap_uring_current(struct tap_queue *q);
+
+/** May a frame wait? Without a system call unless the kernel has something to tell. */
+bool tap_uring_readable(struct tap_queue *q);
+
+/** A read found nothing. */
+void tap_uring_drained(struct tap_queue *q);
+
+/**
+ * Send n <= VHP_BURST_PKTS frames, in order, with one system call; drop skips a frame.
+ * @param results  (output) for each what writev would have said: bytes or -errno
+ */
+void tap_uring_tx(struct tap_queue *q, const struct vhp_frame *frames, uint16_t n, int *results);
 
 #endif /* VHP_TAP_PRIV_H */
