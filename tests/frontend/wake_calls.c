@@ -132,6 +132,8 @@ w4(struct wk_run *run)
 	/* The first used entry after a start may bring a call that was not asked for. */
 	if (add_and_kick(run, 1) != 0 || reap_all(run, 1) != 0)
 		return -EPROTO;
+	fe_spin_ns(SETTLE_US * 1000);
+	fe_ring_take_calls(r);
 	calls = r->n_calls;
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t before = r->n_calls, start;
