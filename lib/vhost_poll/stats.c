@@ -160,6 +160,10 @@ tel_add_ring(struct rte_tel_data *d, const char *queue, const struct vhp_ring_st
 	}
 	for (int i = VHP_OK + 1; i < VHP_DROP_COUNT; i++) {
 		snprintf(name, sizeof(name), "%s_drop_%s", queue, vhp_drop_name(i));
+		/* Names may not hold a dash either. */
+		for (char *c = name; *c != '\0'; c++)
+			if (*c == '-')
+				*c = '_';
 		vhp_tel_add_u64(d, name, s->drops[i]);
 	}
 }

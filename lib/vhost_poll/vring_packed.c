@@ -106,10 +106,8 @@ walk_chain(struct vhp_vring *vr, struct vhp_frame *f, uint32_t room)
 			vr->steps++;
 		else if (!(d.flags & VRING_DESC_F_INDIRECT))
 			drop = vhp_add_buffer(vr, f, d.addr, d.len, d.flags, room);
-		else if (turns == 1)
-			drop = walk_indirect(vr, f, &d, room);
 		else
-			drop = VHP_DROP_CHAIN_INDIRECT;
+			drop = walk_indirect(vr, f, &d, room);
 		if (!(d.flags & VRING_DESC_F_NEXT)) {
 			f->id = d.id;
 			f->n_desc = turns;
