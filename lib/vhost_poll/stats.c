@@ -127,12 +127,17 @@ tel_devices(const char *cmd, const char *params, struct rte_tel_data *d)
 
 	(void)cmd;
 	(void)params;
-	rte_tel_data_start_dict(d);
+	/* Strings, as a dictionary's names may not hold the colon of a qpair's. */
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
 	vhp_net_devs_lock();
 	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
-		for (uint16_t i = 0; i < dev->conf.queues; i++)
-			rte_tel_data_add_dict_string(
-				d, dev->qpairs[i].name, vhp_net_dev_state(dev, i));
+		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+			char line[RTE_TEL_MAX_STRING_LEN];
+
+			snprintf(line, sizeof(line), "%s %s", dev->qpairs[i].name,
+				vhp_net_dev_state(dev, i));
+			rte_tel_data_add_array_string(d, line);
+		}
 	}
 	vhp_net_devs_unlock();
 	return 0;

@@ -81,8 +81,8 @@ walk_chain(struct vhp_vring *vr, struct vhp_frame *f, uint32_t room)
 		enum vhp_drop drop;
 
 		if (d.flags & VRING_DESC_F_INDIRECT)
-			drop = turns == 0 ? walk_indirect(vr, f, &d, room)
-					  : VHP_DROP_CHAIN_INDIRECT;
+			/* Buffers may come before the table (2.7.5.3.2). */
+			drop = walk_indirect(vr, f, &d, room);
 		else
 			drop = vhp_add_buffer(vr, f, d.addr, d.len, d.flags, room);
 		if (unlikely(drop != VHP_OK) ||
