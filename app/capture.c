@@ -63,7 +63,7 @@ close_all(void)
 int
 capture_begin(void)
 {
-	struct sigaction action = {.sa_handler = on_abort, .sa_flags = SA_RESETHAND};
+	struct sigaction action = {.sa_handler = on_abort};
 	int null_fd, rc;
 
 	fflush(NULL);

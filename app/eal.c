@@ -158,7 +158,7 @@ runtime_dir_is_ours(int dir_fd)
 	return ours;
 }
 
-/* A socket whose process has ended: nobody answers, of whatever type it is. */
+/* A socket whose process has ended. A datagram socket asks: a living stream does not notice it. */
 static bool
 is_dead_socket(const char *dir, const char *name)
 {
@@ -169,7 +169,7 @@ is_dead_socket(const char *dir, const char *name)
 	len_bytes = snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s", dir, name);
 	if (len_bytes >= (int)sizeof(addr.sun_path))
 		return false;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	dead = fd >= 0 && connect(fd, (struct sockaddr *)&addr, sizeof(addr)) != 0 &&
 	       errno == ECONNREFUSED;
 	if (fd >= 0)
