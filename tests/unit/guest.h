@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A guest for tests of the library's inner parts: memory of a few malloc'ed regions, split
- * rings written by hand, and nothing of the library in between. guest_byte() is the model
- * of address translation that the library is compared with.
+ * A guest for tests of the library's inner parts: memory of a few malloc'ed regions, and
+ * nothing of the library in between; ring.h has its rings. guest_byte() is the model of
+ * address translation that the library is compared with.
  */
 #ifndef TEST_GUEST_H
 #define TEST_GUEST_H
@@ -10,9 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <linux/virtio_ring.h>
-
-#include "vring.h"
+#include "mem.h"
 
 /** Memory of the usual guest: two regions that touch, a hole, and one far above 4 GiB. */
 #define GUEST_LOW_GPA     0x10000ULL
@@ -51,42 +49,6 @@ void guest_read(const struct guest *g, uint64_t gpa, void *dst, size_t len_bytes
 void guest_snapshot(struct guest *g);
 void guest_expect(struct guest *g, uint64_t gpa, const void *src, size_t len_bytes);
 void guest_check_memory(const struct guest *g);
-
-/** The driver's side of a split ring, and the device's side that is tested. */
-struct ring {
-	struct vhp_vring *vr;
-	struct vring_desc *desc; /**< each area is an allocation of exactly its size */
-	struct vring_avail *avail;
-	struct vring_used *used;
-	uint16_t size;
-	uint16_t avail_idx; /**< next entry to offer */
-	uint16_t used_idx;  /**< next used entry to look at */
-};
-
-/** Make the areas and set up vr over them, indices at start. Event index and flags: off. */
-void ring_init(
-	struct ring *r, struct vhp_vring *vr, const struct guest *g, uint16_t size, uint16_t start);
-void ring_fini(struct ring *r);
-
-/** Write descriptor i. */
-void ring_desc(struct ring *r, uint16_t i, uint64_t gpa, uint32_t len_bytes, uint16_t flags,
-	uint16_t next);
-
-/** Make a head available. */
-void ring_offer(struct ring *r, uint16_t head);
-
-/** The event index that the driver writes, and the one that the device writes. */
-uint16_t *ring_used_event(struct ring *r);
-uint16_t *ring_avail_event(struct ring *r);
-
-/** Used entries that were not popped yet. */
-uint16_t ring_used_count(const struct ring *r);
-
-/** The oldest used entry; there must be one. */
-struct vring_used_elem ring_pop_used(struct ring *r);
-
-/** The oldest used entry must be this one. */
-void ring_check_used(struct ring *r, uint32_t id, uint32_t len_bytes);
 
 /** A small generator of numbers, the same on every run. */
 uint32_t prng(uint64_t *state);
