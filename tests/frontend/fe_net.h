@@ -32,6 +32,8 @@
 /** Largest buffer: longest frame behind the longest header. */
 #define FE_BUF_MAX (FE_FRAME_MAX + 12)
 
+#define FE_ALL UINT32_MAX
+
 #define FE_BIT(n) (1ULL << (n))
 
 /** Features that every test wants unless it says otherwise. */
@@ -194,12 +196,12 @@ int fe_net_send(struct fe_net *n, uint32_t q, const struct virtio_net_hdr_v1 *hd
 int fe_net_reap(struct fe_net *n, uint32_t q);
 
 /**
- * Post receive buffers of @p min_bytes..@p max_bytes (random with how->rng, else the
- * largest) to receiveq @p q until its ring or the pool is empty; does not kick.
- * @return how many.
+ * Post up to @p count receive buffers (FE_ALL: as many as the ring and the pool give) of
+ * @p min_bytes..@p max_bytes (random with how->rng, else the largest) to receiveq @p q;
+ * does not kick. @return how many.
  */
-int fe_net_post(struct fe_net *n, uint32_t q, uint32_t min_bytes, uint32_t max_bytes,
-	const struct fe_how *how);
+int fe_net_post(struct fe_net *n, uint32_t q, uint32_t count, uint32_t min_bytes,
+	uint32_t max_bytes, const struct fe_how *how);
 
 /** Take one frame from receiveq @p q. @return 1; 0 if there is none; -EPROTO. */
 int fe_net_recv(struct fe_net *n, uint32_t q, struct fe_rxframe *f);

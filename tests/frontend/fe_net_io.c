@@ -187,16 +187,16 @@ lay_out(struct fe_net *n, struct fe_rxbuf *b, uint32_t bytes, const struct fe_ho
 }
 
 int
-fe_net_post(struct fe_net *n, uint32_t q, uint32_t min_bytes, uint32_t max_bytes,
+fe_net_post(struct fe_net *n, uint32_t q, uint32_t count, uint32_t min_bytes, uint32_t max_bytes,
 	const struct fe_how *how)
 {
 	struct fe_receiveq *r = &n->rx[q];
-	int posted = 0;
+	uint32_t posted = 0;
 
 	how = how != NULL ? how : &plain_how;
 	if (max_bytes > n->cfg.rx_buf_bytes)
 		max_bytes = n->cfg.rx_buf_bytes;
-	while (r->nfree > 0) {
+	while (r->nfree > 0 && posted < count) {
 		uint32_t i = r->free[r->nfree - 1];
 		struct fe_rxbuf *b = &r->buf[i];
 		uint32_t bytes = max_bytes;
@@ -212,7 +212,7 @@ fe_net_post(struct fe_net *n, uint32_t q, uint32_t min_bytes, uint32_t max_bytes
 		r->nfree--;
 		posted++;
 	}
-	return posted;
+	return (int)posted;
 }
 
 /* 1 with *d, 0 nothing used, -EPROTO. */

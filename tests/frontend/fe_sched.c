@@ -38,6 +38,7 @@ fe_sched_open(struct fe_sched *s, int pid)
 	memset(s, 0, sizeof(*s));
 	s->stat_fd = open("/proc/stat", O_RDONLY | O_CLOEXEC);
 	watch(s, "/proc/self/task");
+	s->n_own = s->n;
 	if (pid > 0) {
 		snprintf(path, sizeof(path), "/proc/%d/task", pid);
 		watch(s, path);
@@ -74,21 +75,18 @@ field(int fd, uint32_t number)
 	return strtoull(p, NULL, 10);
 }
 
+/* Time on CPU, time of waiting, slices. */
 static uint64_t
-waited(const struct fe_sched *s)
+waited(const struct fe_sched *s, uint32_t i)
 {
-	uint64_t sum = 0;
-
-	/* Time on CPU, time of waiting, slices. */
-	for (uint32_t i = 0; i < s->n; i++)
-		sum += field(s->fds[i], 1);
-	return sum;
+	return field(s->fds[i], 1);
 }
 
 void
 fe_sched_mark(struct fe_sched *s)
 {
-	s->waited_ns = waited(s);
+	for (uint32_t i = 0; i < s->n; i++)
+		s->waited_ns[i] = waited(s, i);
 	/* cpu user nice system idle iowait irq softirq steal */
 	s->steal = field(s->stat_fd, 8);
 }
@@ -96,7 +94,14 @@ fe_sched_mark(struct fe_sched *s)
 uint64_t
 fe_sched_waited_ns(struct fe_sched *s)
 {
-	uint64_t ticks = field(s->stat_fd, 8) - s->steal;
+	uint64_t ticks = field(s->stat_fd, 8) - s->steal, own = 0, other = 0;
 
-	return waited(s) - s->waited_ns + ticks * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
+	/* One thread of each side takes part in an exchange; others may wait all the while. */
+	for (uint32_t i = 0; i < s->n; i++) {
+		uint64_t ns = waited(s, i) - s->waited_ns[i];
+		uint64_t *most = i < s->n_own ? &own : &other;
+
+		*most = ns > *most ? ns : *most;
+	}
+	return own + other + ticks * (1000000000ULL / (uint64_t)sysconf(_SC_CLK_TCK));
 }

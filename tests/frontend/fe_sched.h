@@ -15,9 +15,9 @@
 
 struct fe_sched {
 	int fds[FE_SCHED_THREADS_MAX]; /**< schedstat files */
-	uint32_t n;
+	uint32_t n, n_own;             /**< all, and of them the caller's: they come first */
 	int stat_fd;
-	uint64_t waited_ns; /**< at the last fe_sched_mark() */
+	uint64_t waited_ns[FE_SCHED_THREADS_MAX]; /**< at the last fe_sched_mark() */
 	uint64_t steal;
 };
 
@@ -32,7 +32,10 @@ void fe_sched_close(struct fe_sched *s);
 /** Remember how much waiting there has been so far; some microseconds. */
 void fe_sched_mark(struct fe_sched *s);
 
-/** Nanoseconds of waiting since the mark, all watched threads and stolen time added up. */
+/**
+ * Nanoseconds of waiting since the mark: the thread of each side that waited longest, and stolen
+ * time, added up.
+ */
 uint64_t fe_sched_waited_ns(struct fe_sched *s);
 
 #endif

@@ -370,7 +370,7 @@ run_test(struct rt_run *run)
 	run->rx_how = run->tx_how;
 	/* Frames that came before the receiveq was there are of no interest. */
 	fe_host_flush(run->host);
-	fe_net_post(run->net, o->qpair, o->rx_min, o->rx_max, &run->rx_how);
+	fe_net_post(run->net, o->qpair, FE_ALL, o->rx_min, o->rx_max, &run->rx_how);
 	if (fe_net_start(run->net) != 0)
 		return fe_fault(&run->fault, "%s", fe_net_fault(run->net));
 	fe_ring_kick(&run->net->rx[o->qpair].ring);

@@ -116,7 +116,7 @@ guest_receive(struct rt_run *run)
 	/* A guest need not refill at once. */
 	if (o->event == RT_EVENT_RANDOM && !fe_rng_one_in(&run->rng, 3))
 		return n;
-	if (fe_net_post(net, o->qpair, o->rx_min, o->rx_max, &run->rx_how) > 0)
+	if (fe_net_post(net, o->qpair, FE_ALL, o->rx_min, o->rx_max, &run->rx_how) > 0)
 		fe_ring_kick(&net->rx[o->qpair].ring);
 	return n;
 }
@@ -156,7 +156,8 @@ idle(struct rt_run *run)
 
 	run->idles++;
 	/* A lazy guest does its duty before it sleeps. */
-	if (fe_net_post(run->net, q, run->opts->rx_min, run->opts->rx_max, &run->rx_how) > 0)
+	if (fe_net_post(run->net, q, FE_ALL, run->opts->rx_min, run->opts->rx_max, &run->rx_how) >
+		0)
 		fe_ring_kick(rx);
 	any = fe_ring_arm(rx, 0);
 	any |= fe_ring_arm(tx, 0);

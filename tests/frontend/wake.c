@@ -159,7 +159,7 @@ wk_guest_take(struct wk_run *run)
 void
 wk_guest_post(struct wk_run *run)
 {
-	if (fe_net_post(run->net, 0, 2048, 2048, NULL) > 0)
+	if (fe_net_post(run->net, 0, FE_ALL, 2048, 2048, NULL) > 0)
 		fe_ring_kick(&run->net->rx[0].ring);
 }
 

@@ -104,7 +104,6 @@ static int
 round_refill(struct wk_run *run)
 {
 	struct fe_receiveq *rq = &run->net->rx[0];
-	uint32_t keep = rq->nfree;
 	uint64_t start;
 
 	/* Use up what is posted. */
@@ -117,14 +116,8 @@ round_refill(struct wk_run *run)
 	if (wk_host_send(run) != 0)
 		return -EPROTO;
 	random_gap(run);
-	/* All but one of the pool are put out of reach. */
-	keep = rq->nfree;
-	rq->nfree = 1;
 	start = fe_now_ns();
-	fe_net_post(run->net, 0, 2048, 2048, NULL);
-	rq->nfree = keep - 1;
-	/* The posted one was at index 0 of the free stack; close the gap. */
-	memmove(rq->free, rq->free + 1, (keep - 1) * sizeof(*rq->free));
+	fe_net_post(run->net, 0, 1, 2048, 2048, NULL);
 	fe_ring_kick(&rq->ring);
 	if (await_used(run, &rq->ring, start, "receive buffer for a waiting frame") != 0)
 		return -EPROTO;
