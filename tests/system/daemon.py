@@ -29,12 +29,13 @@ class Daemon:
     """One run of the daemon in a namespace. Use as a context manager.
 
     netns: a Netns. log_dir: directory for stdout and stderr. devices: the
-    values of --vdev. options: those after "--".
+    values of --vdev. options: those after "--". start=False leaves start() to
+    the test.
     """
 
     _numbers = itertools.count()
 
-    def __init__(self, netns, log_dir, *devices, options=()):
+    def __init__(self, netns, log_dir, *devices, options=(), start=True):
         self.number = next(self._numbers)
         self.prefix = "vhptest%d-%d" % (os.getpid(), self.number)
         self.out = Path(log_dir) / ("daemon%d.out" % self.number)
@@ -46,12 +47,16 @@ class Daemon:
         self.netns = netns
         self.process = None
         self.stop_s = None
+        self._start_at_once = start
 
     def __enter__(self):
-        self.start()
+        if self._start_at_once:
+            self.start()
         return self
 
     def __exit__(self, *_exc):
+        if self.process is None:
+            return
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
@@ -110,10 +115,7 @@ class Daemon:
         return self.ask("/vhp/qpair," + qpair)
 
     def state(self, qpair="net_vhost0:0"):
-        answer = self.ask("/vhp/devices")
-        if isinstance(answer, list):
-            answer = dict(line.split(" ", 1) for line in answer)
-        return answer.get(qpair) or answer[qpair.replace(":", "/")]
+        return dict(line.split(" ", 1) for line in self.ask("/vhp/devices"))[qpair]
 
     def wait_forwarding(self, qpair="net_vhost0:0", limit_s=10):
         wait_until(lambda: self.state(qpair) == "forwarding", limit_s,
