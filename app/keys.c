@@ -20,6 +20,8 @@ static const struct key net_vhost_keys[] = {
 	{"queues", KEY_U16, 1, VHP_MAX_QUEUES, DEV(net.queues), "1", "queue pairs"},
 	{"client", KEY_BOOL, 0, 1, DEV(net.client), "0",
 		"connect to the front end's socket, and again when it is lost"},
+	{"packed", KEY_BOOL, 0, 1, DEV(net.packed), "1", "offer packed rings to the guest"},
+	{"mtu", KEY_U16, 68, 65521, DEV(net.mtu_bytes), "the port's own", "MTU of the port"},
 	{"tso", KEY_BOOL, 0, 1, DEV(net.tso), "1", "offer segmentation offloads to the guest"},
 	{"peer", KEY_TEXT, 1, VHP_NAME_BYTES - 1, DEV(peer_name), "by the order given",
 		"device to join"},
@@ -65,6 +67,7 @@ net_vhost_defaults(struct device *dev)
 	snprintf(dev->net.name, sizeof(dev->net.name), "%.*s", VHP_NAME_BYTES - 1, dev->name);
 	dev->net.queues = 1;
 	dev->net.tso = true;
+	dev->net.packed = true;
 	dev->net.poller = -1;
 	dev->net.poll_us = CONFIG_POLL_US;
 	dev->net.socket_owner = (uid_t)-1;

@@ -78,6 +78,9 @@ struct vhp_request_info {
 /** Table entry; never NULL. */
 const struct vhp_request_info *vhp_request_info(uint32_t request);
 
+/** The ring that a checked message is about; -1: the device as a whole. */
+int vhp_gate_ring_index(const struct vhp_vu_msg *msg);
+
 /**
  * Check a header before its payload is read.
  * @return NULL if fine, else the reason

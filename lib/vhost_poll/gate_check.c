@@ -38,6 +38,7 @@ static const struct vhp_request_info requests[VU_REQUESTS] = {
 	[VU_GET_PROTOCOL_FEATURES] = {"GET_PROTOCOL_FEATURES", .replies = true},
 	[VU_SET_PROTOCOL_FEATURES] = {"SET_PROTOCOL_FEATURES", .size_bytes = sizeof(uint64_t)},
 	[VU_GET_QUEUE_NUM] = {"GET_QUEUE_NUM", .replies = true},
+	[VU_NET_SET_MTU] = {"NET_SET_MTU", .size_bytes = sizeof(uint64_t)},
 	[VU_SET_VRING_ENABLE] = {"SET_VRING_ENABLE", STATE(), .changes = true},
 };
 
@@ -181,6 +182,21 @@ check_file(const struct vhp_vu_msg *msg)
 		(fstat(msg->fds[0], &st) < 0 || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
 		return "descriptor that cannot notify";
 	return NULL;
+}
+
+int
+vhp_gate_ring_index(const struct vhp_vu_msg *msg)
+{
+	switch (vhp_request_info(msg->header.request)->payload) {
+	case VHP_PAYLOAD_FILE:
+		return msg->u64 & VU_RING_INDEX_MASK;
+	case VHP_PAYLOAD_STATE:
+		return msg->state.index;
+	case VHP_PAYLOAD_ADDR:
+		return msg->addr.index;
+	default:
+		return -1;
+	}
 }
 
 const char *

@@ -35,8 +35,9 @@ static int fault_fd = -1;
 
 #define SEGMENTATION_FEATURES                                                                      \
 	(1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |                         \
-		1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_GUEST_TSO4 |                  \
-		1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN)
+		1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_HOST_UFO |                    \
+		1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 |                \
+		1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO | VHP_NET_F_USO)
 
 void
 vhp_net_devs_lock(void)
@@ -104,6 +105,20 @@ stop_ring(struct vhp_net_ring *ring)
 	ring->kick_fd = -1;
 }
 
+/* What the VMM told the guest; the operator's own word on the port's MTU goes first. */
+static void
+set_mtu(struct vhp_net_dev *dev, uint64_t mtu_bytes)
+{
+	int ret = dev->conf.mtu_bytes != 0 ? 0 : dev->port->ops->set_mtu(dev->port, mtu_bytes);
+
+	if (ret < 0)
+		VHP_LOG(WARNING, "%s: MTU %u of the front end: %s", dev->conf.name,
+			(unsigned int)mtu_bytes, strerror(-ret));
+	else if (dev->conf.mtu_bytes != 0 && mtu_bytes > dev->conf.mtu_bytes)
+		VHP_LOG(WARNING, "%s: the front end uses MTU %u, the device has mtu=%u",
+			dev->conf.name, (unsigned int)mtu_bytes, dev->conf.mtu_bytes);
+}
+
 static void
 note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 {
@@ -129,6 +144,7 @@ note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 		break;
 	case VU_SET_VRING_ENABLE:
 		dev->rings[msg->state.index].enabled = msg->state.num == 1;
+		dev->rings[msg->state.index].switched_off = msg->state.num == 0;
 		break;
 	case VU_SET_VRING_KICK:
 		start_by_kick(dev, msg);
@@ -136,17 +152,26 @@ note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 	case VU_SET_VRING_CALL:
 		keep_fd(msg, &ring_of_file(dev, msg)->call_fd);
 		break;
+	case VU_NET_SET_MTU:
+		set_mtu(dev, msg->u64);
+		break;
 	case VU_SET_VRING_ERR:
 		keep_fd(msg, &ring_of_file(dev, msg)->err_fd);
 		break;
 	}
 }
 
+/* Of a message about one ring the other qpairs take no notice. */
 static void
 on_before(void *ctx, const struct vhp_vu_msg *msg)
 {
-	(void)msg;
-	vhp_net_rings_stop(ctx);
+	struct vhp_net_dev *dev = ctx;
+	int ring = vhp_gate_ring_index(msg);
+
+	if (ring >= 0)
+		vhp_net_rings_stop(dev, ring / 2, 1);
+	else
+		vhp_net_rings_stop(dev, 0, dev->conf.queues);
 }
 
 static void
@@ -177,7 +202,7 @@ on_disconnected(void *ctx)
 {
 	struct vhp_net_dev *dev = ctx;
 
-	vhp_net_rings_stop(dev);
+	vhp_net_rings_stop(dev, 0, dev->conf.queues);
 	reset_rings(dev);
 	dev->mem_given = false;
 	dev->features = 0;
@@ -351,8 +376,14 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 	dev->offered = RING_FEATURES | port->ops->features(port);
 	if (!conf->tso)
 		dev->offered &= ~SEGMENTATION_FEATURES;
+	if (!conf->packed)
+		dev->offered &= ~(1ULL << VIRTIO_F_RING_PACKED);
+	if (conf->queues > 1)
+		dev->offered |= 1ULL << VIRTIO_NET_F_MQ;
 	/* DPDK's thread looks the device up as soon as the socket exists. */
 	ret = alloc_qpairs(dev);
+	if (ret == 0 && conf->mtu_bytes != 0)
+		ret = port->ops->set_mtu(port, conf->mtu_bytes);
 	vhp_net_devs_lock();
 	TAILQ_INSERT_TAIL(&vhp_net_devs, dev, link);
 	vhp_net_devs_unlock();

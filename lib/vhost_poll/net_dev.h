@@ -20,6 +20,7 @@ struct vhp_net_ring {
 	uint32_t base;                /**< where to (re)start */
 	bool started;                 /**< SET_VRING_KICK came, GET_VRING_BASE did not */
 	bool enabled;
+	bool switched_off; /**< disabled by a message, not just not enabled yet */
 	bool fault_reported;
 	int kick_fd, call_fd, err_fd;
 };
@@ -63,10 +64,10 @@ const char *vhp_net_dev_state(const struct vhp_net_dev *dev, uint16_t qpair);
 
 /* ---- net_rings.c: rings, memory and pollers ------------------------------------- */
 
-/** Take the device's qpairs from their pollers and note where the rings stand. */
-void vhp_net_rings_stop(struct vhp_net_dev *dev);
+/** Take n qpairs from their pollers and note where their rings stand. */
+void vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n);
 
-/** Serve every ring that can be served. */
+/** Serve every ring that can be served, of qpairs that no poller has. */
 void vhp_net_rings_start(struct vhp_net_dev *dev);
 
 /** Fetch the memory table as DPDK mapped it. */

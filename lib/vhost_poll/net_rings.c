@@ -116,8 +116,11 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 	struct vhp_vring *vr = ring_of(dev, index);
 
 	vr->running = false;
-	if (!dev->mem_given || !ring->started || !ring->enabled || ring->size == 0 ||
-		!ring->addr_given || vr->fault != VHP_RING_OK)
+	/* A transmitq that was switched off is emptied all the same (vhost-user, "Ring states"). */
+	vr->discard = !ring->enabled;
+	if (!dev->mem_given || !ring->started || ring->size == 0 || !ring->addr_given ||
+		vr->fault != VHP_RING_OK ||
+		(!ring->enabled && (vr->device_writes || !ring->switched_off)))
 		return false;
 	vr->ops = has(dev, VIRTIO_F_RING_PACKED) ? &vhp_vring_packed : &vhp_vring_split;
 	if (!map_ring(dev, ring, vr)) {
@@ -171,7 +174,11 @@ configure_qpair(struct vhp_net_dev *dev, struct vhp_qpair *qp)
 	vhp_receiveq_start(qp);
 	qp->pq->hdr_bytes = hdr_bytes;
 	qp->pq->wait = VHP_PORT_READY;
-	return ret == 0 ? qp->port->configure(qp->pq, dev->features) : ret;
+	if (ret == 0)
+		ret = qp->port->configure(qp->pq, dev->features);
+	if (ret > 0)
+		qp->rx.stats.drops[VHP_DROP_STOPPED] += ret;
+	return RTE_MIN(ret, 0);
 }
 
 /* The poller with the fewest qpairs, or the one that was asked for. */
@@ -188,35 +195,40 @@ choose_poller(const struct vhp_net_conf *conf)
 	return best;
 }
 
-void
-vhp_net_rings_start(struct vhp_net_dev *dev)
+static void
+start_qpair(struct vhp_net_dev *dev, uint16_t index)
 {
-	for (uint16_t i = 0; i < dev->conf.queues; i++) {
-		struct vhp_qpair *qp = &dev->qpairs[i];
-		bool rx, tx;
-		int ret;
+	struct vhp_qpair *qp = &dev->qpairs[index];
+	bool rx = start_ring(dev, 2 * index);
+	bool tx = start_ring(dev, 2 * index + 1);
+	/* The host sends to queues in use; the first takes what comes before any is. */
+	int ret = qp->port->steer(qp->pq, rx || index == 0);
 
-		if (qp->poller != NULL)
-			continue;
-		rx = start_ring(dev, 2 * i);
-		tx = start_ring(dev, 2 * i + 1);
-		if (!rx && !tx)
-			continue;
+	if (!rx && !tx)
+		return;
+	if (ret == 0)
 		ret = configure_qpair(dev, qp);
-		if (ret == 0)
-			ret = vhp_attach(choose_poller(&dev->conf), qp);
-		if (ret < 0) {
-			VHP_LOG(ERR, "%s: cannot be served: %s", qp->name, strerror(-ret));
-			qp->rx.running = qp->tx.running = false;
-		}
+	if (ret == 0)
+		ret = vhp_attach(choose_poller(&dev->conf), qp);
+	if (ret < 0) {
+		VHP_LOG(ERR, "%s: cannot be served: %s", qp->name, strerror(-ret));
+		qp->rx.running = qp->tx.running = false;
 	}
 }
 
 void
-vhp_net_rings_stop(struct vhp_net_dev *dev)
+vhp_net_rings_start(struct vhp_net_dev *dev)
 {
-	vhp_detach(dev->qpair_list, dev->conf.queues);
-	for (unsigned int i = 0; i < 2U * dev->conf.queues; i++) {
+	for (uint16_t i = 0; i < dev->conf.queues; i++)
+		if (dev->qpairs[i].poller == NULL)
+			start_qpair(dev, i);
+}
+
+void
+vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n)
+{
+	vhp_detach(dev->qpair_list + first, n);
+	for (unsigned int i = 2U * first; i < 2U * (first + n); i++) {
 		struct vhp_vring *vr = ring_of(dev, i);
 
 		if (!vr->running)

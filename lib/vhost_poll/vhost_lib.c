@@ -47,15 +47,19 @@ on_new_connection(int vid)
 	return 0;
 }
 
-/* The next connection may have come before: only our own id is taken back. */
+/*
+ * Memory is unmapped after this. The gate has stopped the rings, unless DPDK gave up first.
+ * The next connection may have come before: only our own id is taken back.
+ */
 static void
 on_destroy_connection(int vid)
 {
 	struct vhp_net_dev *dev = find_by_vid(vid);
 
-	if (dev != NULL)
-		__atomic_compare_exchange_n(
-			&dev->vid, &vid, -1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	if (dev == NULL || __atomic_load_n(&dev->vid, __ATOMIC_ACQUIRE) != vid)
+		return;
+	vhp_detach(dev->qpair_list, dev->conf.queues);
+	__atomic_compare_exchange_n(&dev->vid, &vid, -1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static int
@@ -65,14 +69,11 @@ on_new_device(int vid)
 	return 0;
 }
 
-/* Memory is unmapped after this. The gate has stopped the rings, unless DPDK gave up first. */
+/* Of no interest: a stopped ring is one the gate has seen stop. */
 static void
 on_destroy_device(int vid)
 {
-	struct vhp_net_dev *dev = find_by_vid(vid);
-
-	if (dev != NULL && __atomic_load_n(&dev->vid, __ATOMIC_ACQUIRE) == vid)
-		vhp_detach(dev->qpair_list, dev->conf.queues);
+	(void)vid;
 }
 
 static const struct rte_vhost_device_ops callbacks = {
@@ -85,7 +86,8 @@ static const struct rte_vhost_device_ops callbacks = {
 int
 vhp_vhost_lib_register(struct vhp_net_dev *dev)
 {
-	const uint64_t protocol = 1ULL << VU_PROTOCOL_F_MQ | 1ULL << VU_PROTOCOL_F_REPLY_ACK;
+	const uint64_t protocol = 1ULL << VU_PROTOCOL_F_MQ | 1ULL << VU_PROTOCOL_F_REPLY_ACK |
+				  1ULL << VU_PROTOCOL_F_NET_MTU;
 	int n = snprintf(dev->backend_path, sizeof(dev->backend_path), "%s/%s.sock",
 		rte_eal_get_runtime_dir(), dev->conf.name);
 

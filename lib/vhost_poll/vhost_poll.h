@@ -94,6 +94,8 @@ struct vhp_net_conf {
 	uint16_t queues;            /**< queue pairs, 1..VHP_MAX_QUEUES */
 	uint32_t poll_us;           /**< poll window, 0..VHP_POLL_MAX_US or VHP_POLL_FOREVER */
 	int poller;                 /**< index of the poller, -1 for any */
+	bool packed;                /**< offer packed rings */
+	uint16_t mtu_bytes;         /**< MTU of the port, 0: leave it */
 	bool tso;                   /**< offer segmentation offloads to the guest */
 	enum vhp_rx_poll rx_poll;   /**< VHP_RX_DEFERRED needs a finite window */
 	uid_t socket_owner;         /**< (uid_t)-1: leave it */

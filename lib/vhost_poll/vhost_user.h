@@ -27,6 +27,7 @@ enum vhp_request {
 	VU_SET_PROTOCOL_FEATURES = 16,
 	VU_GET_QUEUE_NUM = 17,
 	VU_SET_VRING_ENABLE = 18,
+	VU_NET_SET_MTU = 20,
 	VU_REQUESTS = 48, /**< larger than any */
 };
 
@@ -44,6 +45,7 @@ enum vhp_request {
 
 #define VU_PROTOCOL_F_MQ        0
 #define VU_PROTOCOL_F_REPLY_ACK 3
+#define VU_PROTOCOL_F_NET_MTU   4
 
 struct vhp_vu_header {
 	uint32_t request;

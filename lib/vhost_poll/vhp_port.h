@@ -27,6 +27,13 @@
 /** Longest virtio-net header without hash report. */
 #define VHP_MAX_HDR_BYTES   12
 
+/* UDP segmentation (virtio 1.3, 5.1.3); Debian 12's headers do not have the bits yet. */
+#define VHP_NET_F_GUEST_USO4 54
+#define VHP_NET_F_GUEST_USO6 55
+#define VHP_NET_F_HOST_USO   56
+#define VHP_NET_F_USO                                                                              \
+	(1ULL << VHP_NET_F_GUEST_USO4 | 1ULL << VHP_NET_F_GUEST_USO6 | 1ULL << VHP_NET_F_HOST_USO)
+
 /** Why a frame or a descriptor chain was not forwarded. VHP_OK is "it was". */
 enum vhp_drop {
 	VHP_OK,
@@ -41,8 +48,9 @@ enum vhp_drop {
 	VHP_DROP_LONG,            /**< longer than VHP_MAX_FRAME_BYTES */
 	VHP_DROP_HEADER,          /**< the port refused the virtio-net header */
 	VHP_DROP_NO_ROOM,         /**< larger than the guest's receive buffers can ever hold */
-	VHP_DROP_PORT,    /**< the port was short of resources, and frames behind it were sent */
-	VHP_DROP_STOPPED, /**< was on its way when the device went away */
+	VHP_DROP_PORT,     /**< the port was short of resources, and frames behind it were sent */
+	VHP_DROP_DISABLED, /**< its ring was switched off by the front end */
+	VHP_DROP_STOPPED,  /**< was on its way when the device went away */
 	VHP_DROP_COUNT,
 };
 
@@ -91,8 +99,17 @@ struct vhp_port_ops {
 	/**
 	 * Bring header size and offloads in line with what the guest accepted (virtio feature
 	 * bits); on the main thread, while no poller has the queue.
+	 * @return frames that had to be discarded, as they waited in a form that this guest
+	 *         cannot take; or -errno
 	 */
 	int (*configure)(struct vhp_port_queue *queue, uint64_t virtio_features);
+	/**
+	 * May the host send to this queue? Main thread, while no poller has the queue.
+	 * Ports of one queue, or that cannot choose, answer 0 and do nothing.
+	 */
+	int (*steer)(struct vhp_port_queue *queue, bool on);
+	/** Let frames of this size (without Ethernet header) pass; main thread. */
+	int (*set_mtu)(struct vhp_port *port, uint16_t mtu_bytes);
 	/** Virtio feature bits that the port can honour; constant over its life. */
 	uint64_t (*features)(const struct vhp_port *port);
 	/** Close the port and remove what it made on the host; main thread; frees it. */

@@ -68,6 +68,7 @@ vhp_drop_name(enum vhp_drop drop)
 		[VHP_DROP_HEADER] = "header",
 		[VHP_DROP_NO_ROOM] = "no-room",
 		[VHP_DROP_PORT] = "port",
+		[VHP_DROP_DISABLED] = "disabled",
 		[VHP_DROP_STOPPED] = "stopped",
 	};
 

@@ -111,6 +111,7 @@ struct vhp_vring {
 	bool indirect;        /**< VIRTIO_F_INDIRECT_DESC accepted */
 	bool device_writes;   /**< a receiveq: descriptors must be device-writable */
 	bool running;         /**< started, enabled and mapped */
+	bool discard;         /**< transmitq: complete without sending */
 	bool armed;           /**< kicks are asked for */
 	bool signalled_valid;
 	uint8_t fault;              /**< enum vhp_ring_fault */

@@ -147,11 +147,40 @@ static int
 tap_configure(struct vhp_port_queue *pq, uint64_t virtio_features)
 {
 	struct tap_port *tap = container_of(pq->port, struct tap_port, port);
+	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
 	int ret = tap_if_configure(pq->fd, pq->hdr_bytes, virtio_features);
+	unsigned int before = q->offloads;
 
 	tap->virtio_features = virtio_features;
-	/* Of a deleted interface: set when it comes back. */
+	if (ret < 0)
+		/* Of a deleted interface: set when it comes back. */
+		return ret == -EBADFD ? 0 : ret;
+	q->offloads = ret;
+	/* Frames that wait may need an offload that this guest did not accept. */
+	return before & ~q->offloads ? tap_if_discard(pq->fd) : 0;
+}
+
+static int
+tap_steer(struct vhp_port_queue *pq, bool on)
+{
+	struct tap_port *tap = container_of(pq->port, struct tap_port, port);
+	struct tap_queue *q = container_of(pq, struct tap_queue, pq);
+	int ret;
+
+	if (tap->port.n_queues == 1 || q->detached == !on)
+		return 0;
+	ret = tap_if_steer(pq->fd, on);
+	if (ret == 0)
+		q->detached = !on;
 	return ret == -EBADFD ? 0 : ret;
+}
+
+static int
+tap_set_mtu(struct vhp_port *port, uint16_t mtu_bytes)
+{
+	const struct tap_port *tap = container_of(port, struct tap_port, port);
+
+	return tap_if_set_mtu(tap->iface, mtu_bytes);
 }
 
 static uint64_t
@@ -164,7 +193,9 @@ tap_features(const struct vhp_port *port)
 	return 1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM |
 	       1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |
 	       1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_GUEST_TSO4 |
-	       1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN;
+	       1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN |
+	       1ULL << VIRTIO_NET_F_GUEST_UFO | 1ULL << VIRTIO_NET_F_HOST_UFO |
+	       (tap->has_uso ? VHP_NET_F_USO : 0);
 }
 
 static void
@@ -190,6 +221,8 @@ static const struct vhp_port_ops tap_ops = {
 	.tx = tap_tx,
 	.rx = tap_rx,
 	.configure = tap_configure,
+	.steer = tap_steer,
+	.set_mtu = tap_set_mtu,
 	.features = tap_features,
 	.close = tap_close,
 };
@@ -210,7 +243,7 @@ revive(struct tap_port *tap, struct tap_queue *q)
 	fd = tap_if_open(&tap->conf, iface);
 	if (fd < 0)
 		return;
-	if (tap_if_configure(fd, q->pq.hdr_bytes, tap->virtio_features) == 0 &&
+	if (tap_if_configure(fd, q->pq.hdr_bytes, tap->virtio_features) >= 0 &&
 		tap_if_setup(&tap->conf, iface, fd) == 0 && dup2(fd, q->pq.fd) >= 0) {
 		__atomic_store_n(&q->generation, q->generation + 1, __ATOMIC_RELEASE);
 		__atomic_store_n(&q->gone, false, __ATOMIC_RELAXED);
@@ -260,10 +293,11 @@ open_queues(struct tap_port *tap)
 		struct vhp_port_queue *pq = &tap->queues[i].pq;
 
 		tap->port.queues[i] = pq;
-		pq->fd = tap_if_open(&tap->conf, tap->iface);
+		pq->fd = tap_if_open_patiently(&tap->conf, tap->iface);
 		if (pq->fd < 0)
 			return pq->fd;
 	}
+	tap->has_uso = tap_if_has_uso(tap->queues[0].pq.fd);
 	return tap_if_setup(&tap->conf, tap->iface, tap->queues[0].pq.fd);
 }
 

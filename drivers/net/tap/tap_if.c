@@ -6,11 +6,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <linux/capability.h>
+#include <linux/ethtool.h>
 #include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
@@ -19,16 +20,33 @@
 
 #include "tap_priv.h"
 
+/* Linux 6.2; Debian 12's headers are of 6.1. */
+#ifndef TUN_F_USO4
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
+
 #define TUN_DEVICE "/dev/net/tun"
+/* More than a queue of sensible txqueuelen holds. */
+#define MAX_QUEUED 100000
 
-static bool
-in_sysfs(const char *iface, const char *file)
+/*
+ * The driver behind an interface; "" if there is none. By ioctl and not by /sys, which shows
+ * the network namespace of whoever mounted it.
+ */
+static void
+driver_of(const char *iface, char driver[32])
 {
-	char path[64 + IFNAMSIZ];
-	struct stat st;
+	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
+	struct ifreq ifr = {.ifr_data = (void *)&info};
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", iface, file);
-	return stat(path, &st) == 0;
+	memcpy(ifr.ifr_name, iface, IFNAMSIZ);
+	if (sock < 0 || ioctl(sock, SIOCETHTOOL, &ifr) < 0)
+		info.driver[0] = '\0';
+	if (sock >= 0)
+		close(sock);
+	memcpy(driver, info.driver, sizeof(info.driver));
 }
 
 static bool
@@ -45,15 +63,17 @@ static int
 check_existing(const struct vhp_tap_conf *conf, char *why, size_t why_bytes)
 {
 	char iface[IFNAMSIZ];
+	char driver[32];
 	int fd;
 
-	if (!in_sysfs(conf->iface, "tun_flags")) {
+	driver_of(conf->iface, driver);
+	if (strcmp(driver, "tun") != 0) {
 		snprintf(why, why_bytes, "in use by an interface that is not a tap");
 		return -EEXIST;
 	}
 	memcpy(iface, conf->iface, sizeof(iface));
 	/* It exists, so this creates nothing; closing leaves it as it was. */
-	fd = tap_if_open(conf, iface);
+	fd = tap_if_open_patiently(conf, iface);
 	if (fd == -EBUSY)
 		snprintf(why, why_bytes, "in use by another process");
 	else if (fd < 0)
@@ -69,6 +89,7 @@ int
 vhp_tap_check(const struct vhp_tap_conf *conf, const char **key, char *why, size_t why_bytes)
 {
 	int fd = open(TUN_DEVICE, O_RDWR | O_CLOEXEC);
+	char driver[32];
 
 	*key = "";
 	if (fd < 0) {
@@ -83,7 +104,9 @@ vhp_tap_check(const struct vhp_tap_conf *conf, const char **key, char *why, size
 		return -EPERM;
 	}
 	*key = "bridge";
-	if (conf->bridge[0] != '\0' && !in_sysfs(conf->bridge, "bridge")) {
+	if (conf->bridge[0] != '\0')
+		driver_of(conf->bridge, driver);
+	if (conf->bridge[0] != '\0' && strcmp(driver, "bridge") != 0) {
 		snprintf(why, why_bytes, "not a bridge of this host");
 		return -ENODEV;
 	}
@@ -115,6 +138,21 @@ fail:
 	ret = -errno;
 	close(fd);
 	return ret;
+}
+
+int
+tap_if_open_patiently(const struct vhp_tap_conf *conf, char iface[IFNAMSIZ])
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	int fd = -EBUSY;
+
+	/* The kernel lets go of a dead daemon's io_uring, and so of its tap, a little late. */
+	for (int tries = 0; fd == -EBUSY && tries < 50; tries++) {
+		if (tries > 0)
+			nanosleep(&pause, NULL);
+		fd = tap_if_open(conf, iface);
+	}
+	return fd;
 }
 
 static int
@@ -163,6 +201,38 @@ tap_if_setup(const struct vhp_tap_conf *conf, const char *iface, int fd)
 }
 
 int
+tap_if_steer(int fd, bool on)
+{
+	struct ifreq ifr = {.ifr_flags = on ? IFF_ATTACH_QUEUE : IFF_DETACH_QUEUE};
+
+	return ioctl(fd, TUNSETQUEUE, &ifr) < 0 ? -errno : 0;
+}
+
+int
+tap_if_set_mtu(const char *iface, uint16_t mtu_bytes)
+{
+	int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq ifr = {.ifr_mtu = mtu_bytes};
+	int ret;
+
+	if (sock < 0)
+		return -errno;
+	memcpy(ifr.ifr_name, iface, IFNAMSIZ);
+	ret = ioctl(sock, SIOCSIFMTU, &ifr) < 0 ? -errno : 0;
+	close(sock);
+	return ret;
+}
+
+bool
+tap_if_has_uso(int fd)
+{
+	bool has = ioctl(fd, TUNSETOFFLOAD, TUN_F_CSUM | TUN_F_USO4 | TUN_F_USO6) == 0;
+
+	ioctl(fd, TUNSETOFFLOAD, 0);
+	return has;
+}
+
+int
 tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features)
 {
 	static const struct {
@@ -173,6 +243,9 @@ tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features)
 		{VIRTIO_NET_F_GUEST_TSO4, TUN_F_TSO4},
 		{VIRTIO_NET_F_GUEST_TSO6, TUN_F_TSO6},
 		{VIRTIO_NET_F_GUEST_ECN, TUN_F_TSO_ECN},
+		{VIRTIO_NET_F_GUEST_UFO, TUN_F_UFO},
+		{VHP_NET_F_GUEST_USO4, TUN_F_USO4},
+		{VHP_NET_F_GUEST_USO6, TUN_F_USO6},
 	};
 	unsigned int flags = 0;
 	int size = hdr_bytes;
@@ -185,5 +258,17 @@ tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features)
 		flags = 0;
 	if (ioctl(fd, TUNSETVNETHDRSZ, &size) < 0 || ioctl(fd, TUNSETOFFLOAD, flags) < 0)
 		return -errno;
-	return 0;
+	return flags;
+}
+
+int
+tap_if_discard(int fd)
+{
+	uint8_t start[VHP_MAX_HDR_BYTES + VHP_MIN_FRAME_BYTES];
+	int n = 0;
+
+	/* A short read takes the whole frame. As many as could have waited, and no more. */
+	while (n < MAX_QUEUED && read(fd, start, sizeof(start)) > 0)
+		n++;
+	return n;
 }

@@ -10,7 +10,9 @@ struct tap_uring;
 
 struct tap_queue {
 	struct vhp_port_queue pq;
+	bool detached;           /**< the host does not send to it; main thread */
 	bool gone;               /**< the interface was deleted; poller sets, main thread clears */
+	unsigned int offloads;   /**< TUN_F_... in force; main thread */
 	uint32_t generation;     /**< counts files behind pq.fd; main thread writes, poller reads */
 	struct tap_uring *uring; /**< NULL: readv and writev; poller, while it has the queue */
 };
@@ -22,6 +24,7 @@ struct tap_port {
 	struct vhp_loop *loop;
 	int timer_fd; /**< looks for a deleted interface that came back */
 	uint64_t virtio_features;
+	bool has_uso; /**< the kernel's tap knows UDP segmentation */
 	struct tap_queue *queues;
 };
 
@@ -35,7 +38,25 @@ int tap_if_open(const struct vhp_tap_conf *conf, char iface[IFNAMSIZ]);
 /** Set address, bridge and persistence, and bring the link up. Returns 0 or -errno. */
 int tap_if_setup(const struct vhp_tap_conf *conf, const char *iface, int fd);
 
-/** Header size and receive offloads for these virtio features. Returns 0 or -errno. */
+/** Attach or detach a queue of a multi-queue interface. Returns 0 or -errno. */
+int tap_if_steer(int fd, bool on);
+
+/** Returns 0 or -errno. */
+int tap_if_set_mtu(const char *iface, uint16_t mtu_bytes);
+
+/** Does the kernel's tap take UDP segmentation offload? Leaves the offloads off. */
+bool tap_if_has_uso(int fd);
+
+/** The same, waiting up to a second for a dead owner to let go of the interface. */
+int tap_if_open_patiently(const struct vhp_tap_conf *conf, char iface[IFNAMSIZ]);
+
+/** Take all frames that wait, for nobody. Returns how many. */
+int tap_if_discard(int fd);
+
+/**
+ * Header size and receive offloads for these virtio features.
+ * @return the offloads (TUN_F_...) or -errno
+ */
 int tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features);
 
 /* ---- tap_uring.c: the queue by io_uring; on the poller ----------------------- */

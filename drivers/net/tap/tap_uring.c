@@ -89,8 +89,16 @@ tap_uring_open(struct tap_queue *q)
 void
 tap_uring_close(struct tap_queue *q)
 {
+	struct io_uring_sync_cancel_reg all = {
+		.flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+		.timeout = {-1, -1},
+	};
+
 	if (q->uring == NULL)
 		return;
+	/* Else the kernel keeps the tap, and its interface, for a while. */
+	io_uring_register_sync_cancel(&q->uring->ring, &all);
+	io_uring_unregister_files(&q->uring->ring);
 	io_uring_queue_exit(&q->uring->ring);
 	free(q->uring);
 	q->uring = NULL;
