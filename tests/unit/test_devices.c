@@ -31,7 +31,7 @@ struct wrong {
 };
 
 #define VHOST_KEYS                                                                                 \
-	"iface, queues, client, tso, peer, poll-us, rx-poll, poller, socket-mode, "                \
+	"iface, queues, client, packed, mtu, tso, peer, poll-us, rx-poll, poller, socket-mode, "   \
 	"socket-owner, socket-group, postcopy-support, iommu-support, linear-buffer, "             \
 	"ext-buffer, legacy-ol-flags"
 
@@ -89,6 +89,10 @@ static const struct wrong device_lines[] = {
 	{"net_vhost0,iface=/x,queues=0x80", NULL},
 	{"net_vhost0,iface=/x,poller=-1", "net_vhost0: poller = \"-1\": out of range (0..127)"},
 	{"net_vhost0,iface=/x,poller=128", "net_vhost0: poller = \"128\": out of range (0..127)"},
+	{"net_vhost0,iface=/x,mtu=67", "net_vhost0: mtu = \"67\": out of range (68..65521)"},
+	{"net_vhost0,iface=/x,mtu=65522", "net_vhost0: mtu = \"65522\": out of range (68..65521)"},
+	{"net_vhost0,iface=/x,mtu=9x", "net_vhost0: mtu = \"9x\": not a number (68..65521)"},
+	{"net_vhost0,iface=/x,packed=2", "net_vhost0: packed = \"2\": not a switch (0 or 1)"},
 	{"net_tap0,queues=0", "net_tap0: queues = \"0\": out of range (1..128)"},
 	{"net_tap0,sndbuf=2147483648",
 		"net_tap0: sndbuf = \"2147483648\": out of range (0..2147483647)"},
@@ -218,6 +222,8 @@ vhost_defaults(void **state)
 	assert_int_equal(dev.net.queues, 1);
 	assert_false(dev.net.client);
 	assert_true(dev.net.tso);
+	assert_true(dev.net.packed);
+	assert_int_equal(dev.net.mtu_bytes, 0);
 	assert_int_equal(dev.net.poll_us, 50);
 	assert_int_equal(dev.net.rx_poll, VHP_RX_INTERLEAVE);
 	assert_int_equal(dev.net.poller, -1);
@@ -233,7 +239,8 @@ vhost_all_keys(void **state)
 	struct device dev;
 
 	(void)state;
-	parse("net_vhost12,rx-poll=deferred,iface=/a,queues=0x10,client=1,tso=0,peer=net_tap3,"
+	parse("net_vhost12,rx-poll=deferred,iface=/"
+	      "a,queues=0x10,client=1,packed=0,mtu=9000,tso=0,peer=net_tap3,"
 	      "poll-us=forever,poller=7,socket-mode=0660,socket-owner=qemu,socket-group=36,"
 	      "postcopy-support=0,iommu-support=1,linear-buffer=0,ext-buffer=0,"
 	      "legacy-ol-flags=1",
@@ -243,6 +250,8 @@ vhost_all_keys(void **state)
 	assert_int_equal(dev.net.queues, 16);
 	assert_true(dev.net.client);
 	assert_false(dev.net.tso);
+	assert_false(dev.net.packed);
+	assert_int_equal(dev.net.mtu_bytes, 9000);
 	assert_string_equal(dev.peer_name, "net_tap3");
 	assert_int_equal(dev.net.poll_us, VHP_POLL_FOREVER);
 	assert_int_equal(dev.net.rx_poll, VHP_RX_DEFERRED);
@@ -251,7 +260,7 @@ vhost_all_keys(void **state)
 	assert_string_equal(dev.socket_owner, "qemu");
 	assert_string_equal(dev.socket_group, "36");
 	assert_true(key_given(&dev, "poll-us"));
-	assert_false(key_given(&dev, "mtu"));
+	assert_false(key_given(&dev, "nonsense"));
 	/* 1 is worth a warning, 0 is what happens anyway */
 	for (unsigned int i = 0; i < kinds[DEVICE_NET_VHOST].n_keys; i++) {
 		const char *name = kinds[DEVICE_NET_VHOST].keys[i].name;
@@ -322,7 +331,7 @@ presets_are_true(void **state)
 			assert_memory_equal(&set, &none, sizeof(set));
 			compared++;
 		}
-	assert_int_equal(compared, 12);
+	assert_int_equal(compared, 13);
 }
 
 int
