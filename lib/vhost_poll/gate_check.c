@@ -18,28 +18,33 @@
 /* Largest virtqueue (virtio 1.2, 2.7). */
 #define MAX_RING_SIZE 32768
 
-#define STATE(...)   .size_bytes = sizeof(struct vhp_vu_ring_state), .payload = VHP_PAYLOAD_STATE
-#define FILE_FD(...) .size_bytes = sizeof(uint64_t), .payload = VHP_PAYLOAD_FILE
+#define STATE(...) .size_bytes = sizeof(struct vhp_vu_ring_state), .payload = VHP_PAYLOAD_STATE
+#define FILE_FD    .size_bytes = sizeof(uint64_t), .payload = VHP_PAYLOAD_FILE
 
 static const struct vhp_request_info requests[VU_REQUESTS] = {
-	[VU_GET_FEATURES] = {"GET_FEATURES", .replies = true},
-	[VU_SET_FEATURES] = {"SET_FEATURES", .size_bytes = sizeof(uint64_t), .changes = true},
-	[VU_SET_OWNER] = {"SET_OWNER"},
-	[VU_RESET_OWNER] = {"RESET_OWNER", .changes = true},
-	[VU_SET_MEM_TABLE] = {"SET_MEM_TABLE", .changes = true, .payload = VHP_PAYLOAD_MEM},
-	[VU_SET_VRING_NUM] = {"SET_VRING_NUM", STATE(), .changes = true},
-	[VU_SET_VRING_ADDR] = {"SET_VRING_ADDR", .size_bytes = sizeof(struct vhp_vu_ring_addr),
-		.changes = true, .payload = VHP_PAYLOAD_ADDR},
-	[VU_SET_VRING_BASE] = {"SET_VRING_BASE", STATE(), .changes = true},
-	[VU_GET_VRING_BASE] = {"GET_VRING_BASE", STATE(), .changes = true, .replies = true},
-	[VU_SET_VRING_KICK] = {"SET_VRING_KICK", FILE_FD(), .changes = true},
-	[VU_SET_VRING_CALL] = {"SET_VRING_CALL", FILE_FD(), .changes = true},
-	[VU_SET_VRING_ERR] = {"SET_VRING_ERR", FILE_FD()},
-	[VU_GET_PROTOCOL_FEATURES] = {"GET_PROTOCOL_FEATURES", .replies = true},
-	[VU_SET_PROTOCOL_FEATURES] = {"SET_PROTOCOL_FEATURES", .size_bytes = sizeof(uint64_t)},
-	[VU_GET_QUEUE_NUM] = {"GET_QUEUE_NUM", .replies = true},
-	[VU_NET_SET_MTU] = {"NET_SET_MTU", .size_bytes = sizeof(uint64_t)},
-	[VU_SET_VRING_ENABLE] = {"SET_VRING_ENABLE", STATE(), .changes = true},
+	[VU_GET_FEATURES] = {.name = "GET_FEATURES", .replies = true},
+	[VU_SET_FEATURES] = {.name = "SET_FEATURES",
+		.size_bytes = sizeof(uint64_t),
+		.changes = true},
+	[VU_SET_OWNER] = {.name = "SET_OWNER"},
+	[VU_RESET_OWNER] = {.name = "RESET_OWNER", .changes = true},
+	[VU_SET_MEM_TABLE] = {.name = "SET_MEM_TABLE", .changes = true, .payload = VHP_PAYLOAD_MEM},
+	[VU_SET_VRING_NUM] = {.name = "SET_VRING_NUM", STATE, .changes = true},
+	[VU_SET_VRING_ADDR] = {.name = "SET_VRING_ADDR",
+		.size_bytes = sizeof(struct vhp_vu_ring_addr),
+		.changes = true,
+		.payload = VHP_PAYLOAD_ADDR},
+	[VU_SET_VRING_BASE] = {.name = "SET_VRING_BASE", STATE, .changes = true},
+	[VU_GET_VRING_BASE] = {.name = "GET_VRING_BASE", STATE, .changes = true, .replies = true},
+	[VU_SET_VRING_KICK] = {.name = "SET_VRING_KICK", FILE_FD, .changes = true},
+	[VU_SET_VRING_CALL] = {.name = "SET_VRING_CALL", FILE_FD, .changes = true},
+	[VU_SET_VRING_ERR] = {.name = "SET_VRING_ERR", FILE_FD},
+	[VU_GET_PROTOCOL_FEATURES] = {.name = "GET_PROTOCOL_FEATURES", .replies = true},
+	[VU_SET_PROTOCOL_FEATURES] = {.name = "SET_PROTOCOL_FEATURES",
+		.size_bytes = sizeof(uint64_t)},
+	[VU_GET_QUEUE_NUM] = {.name = "GET_QUEUE_NUM", .replies = true},
+	[VU_NET_SET_MTU] = {.name = "NET_SET_MTU", .size_bytes = sizeof(uint64_t)},
+	[VU_SET_VRING_ENABLE] = {.name = "SET_VRING_ENABLE", STATE, .changes = true},
 };
 
 const struct vhp_request_info *

@@ -41,24 +41,44 @@ vhp_socket_connect(const char *path)
 	return fd;
 }
 
+/*
+ * Does a process listen there? Asked with a socket of another type, which the kernel turns
+ * away before the listener hears of it.
+ */
+static int
+is_living(const struct sockaddr_un *sun)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int ret;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 || errno == EPROTOTYPE)
+		ret = 1;
+	else
+		ret = errno == ECONNREFUSED ? 0 : -errno;
+	close(fd);
+	return ret;
+}
+
 /* 0: the path is free; 1: a socket of a dead process; else why it cannot be used. */
 static int
 look_at(const char *path)
 {
+	struct sockaddr_un sun;
 	struct stat st;
-	int fd;
+	int ret = make_address(path, &sun);
 
+	if (ret < 0)
+		return ret;
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -EEXIST;
-	fd = vhp_socket_connect(path);
-	if (fd == -ECONNREFUSED)
-		return 1;
-	if (fd >= 0)
-		close(fd);
-	/* A full backlog (EAGAIN) is a living process, too. */
-	return fd >= 0 || fd == -EAGAIN ? -EADDRINUSE : fd;
+	ret = is_living(&sun);
+	if (ret < 0)
+		return ret;
+	return ret == 1 ? -EADDRINUSE : 1;
 }
 
 int

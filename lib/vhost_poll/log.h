@@ -7,8 +7,8 @@
 
 extern int vhp_logtype;
 
-/** One line; never on the path of a frame. */
+/** One line; never on the path of a frame. The format has at least one argument. */
 #define VHP_LOG(level, fmt, ...)                                                                   \
-	rte_log(RTE_LOG_##level, vhp_logtype, "vhp: " fmt "\n", ##__VA_ARGS__)
+	rte_log(RTE_LOG_##level, vhp_logtype, "vhp: " fmt "\n", __VA_ARGS__)
 
 #endif /* VHP_LOG_H */

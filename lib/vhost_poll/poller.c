@@ -130,7 +130,7 @@ vhp_pollers_start(void)
 	unsigned int n = rte_lcore_count() - 1;
 
 	if (n == 0) {
-		VHP_LOG(ERR, "no worker lcore for a poller");
+		VHP_LOG(ERR, "%s", "no worker lcore for a poller");
 		return -ENODEV;
 	}
 	pollers = rte_zmalloc("vhp_pollers", n * sizeof(*pollers), RTE_CACHE_LINE_SIZE);
