@@ -18,8 +18,8 @@
 /* Largest virtqueue (virtio 1.2, 2.7). */
 #define MAX_RING_SIZE 32768
 
-#define STATE(...) .size_bytes = sizeof(struct vhp_vu_ring_state), .payload = VHP_PAYLOAD_STATE
-#define FILE_FD    .size_bytes = sizeof(uint64_t), .payload = VHP_PAYLOAD_FILE
+#define STATE   .size_bytes = sizeof(struct vhp_vu_ring_state), .payload = VHP_PAYLOAD_STATE
+#define FILE_FD .size_bytes = sizeof(uint64_t), .payload = VHP_PAYLOAD_FILE
 
 static const struct vhp_request_info requests[VU_REQUESTS] = {
 	[VU_GET_FEATURES] = {.name = "GET_FEATURES", .replies = true},
