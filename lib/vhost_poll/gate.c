@@ -25,6 +25,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "gate.h"
 #include "gate_socket.h"
 #include "log.h"
@@ -58,9 +60,28 @@ struct vhp_gate {
 	struct vhp_vu_reader back;
 	struct vhp_vu_msg answer; /* held back while the barrier is up */
 	bool ok;                  /* DPDK carried it out */
+
+	struct vhp_log_limit log;
+	struct vhp_refusal refusals[VHP_GATE_REFUSALS];
 };
 
 static void front_ready(void *ctx, uint32_t events);
+
+/* Reasons are constant strings, each from one place. */
+static void
+count_refusal(struct vhp_gate *g, const char *why)
+{
+	for (unsigned int i = 0; i < RTE_DIM(g->refusals); i++) {
+		struct vhp_refusal *r = &g->refusals[i];
+
+		if (r->why == NULL)
+			__atomic_store_n(&r->why, why, __ATOMIC_RELEASE);
+		if (r->why == why) {
+			r->count++;
+			return;
+		}
+	}
+}
 
 static void
 set_timer(struct vhp_gate *g, unsigned int ms)
@@ -86,7 +107,7 @@ vhp_gate_hang_up(struct vhp_gate *g, const char *why)
 {
 	if (g->state == GATE_NONE)
 		return;
-	VHP_LOG(INFO, "%s: front end disconnected: %s", g->conf.name, why);
+	VHP_LOG_LIMITED(&g->log, INFO, "%s: front end disconnected: %s", g->conf.name, why);
 	g->state = GATE_NONE;
 	g->ops->disconnected(g->ctx);
 	drop_fd(g, &g->front_fd);
@@ -142,7 +163,8 @@ refuse(struct vhp_gate *g, const char *why)
 	const struct vhp_vu_header *h = &g->front.msg.header;
 	const struct vhp_request_info *info = vhp_request_info(h->request);
 
-	VHP_LOG(WARNING, "%s: %s (request %u) refused: %s", g->conf.name,
+	count_refusal(g, why);
+	VHP_LOG_LIMITED(&g->log, WARNING, "%s: %s (request %u) refused: %s", g->conf.name,
 		info->name ? info->name : "message", h->request, why);
 	if (!(h->flags & VU_NEED_REPLY) || info->replies || info->name == NULL) {
 		vhp_gate_hang_up(g, "message refused");
@@ -291,7 +313,7 @@ front_ready(void *ctx, uint32_t events)
 
 	if (ret < 0) {
 		if (ret == -EPROTO)
-			VHP_LOG(WARNING, "%s: message refused: %s", g->conf.name, why);
+			count_refusal(g, why);
 		vhp_gate_hang_up(g, why);
 	} else if (ret > 0) {
 		handle(g);
@@ -319,7 +341,7 @@ connect_through(struct vhp_gate *g, int front_fd)
 		drop_fd(g, &g->back_fd);
 		return ret;
 	}
-	VHP_LOG(INFO, "%s: front end connected", g->conf.name);
+	VHP_LOG_LIMITED(&g->log, INFO, "%s: front end connected", g->conf.name);
 	g->state = GATE_READ;
 	g->messages = 0;
 	set_timer(g, 0);
@@ -349,7 +371,8 @@ listen_ready(void *ctx, uint32_t events)
 	if (g->state != GATE_NONE && front_is_dead(g))
 		vhp_gate_hang_up(g, "closed by the front end");
 	if (g->state != GATE_NONE) {
-		VHP_LOG(WARNING, "%s: a second front end was turned away", g->conf.name);
+		VHP_LOG_LIMITED(
+			&g->log, WARNING, "%s: a second front end was turned away", g->conf.name);
 		close(fd);
 		return;
 	}
@@ -387,8 +410,7 @@ timer_ready(void *ctx, uint32_t events)
 		attempt(g);
 		break;
 	case GATE_READ:
-		VHP_LOG(WARNING, "%s: message refused: not whole after %d ms", g->conf.name,
-			MESSAGE_MS);
+		count_refusal(g, "not whole in time");
 		vhp_gate_hang_up(g, "half a message");
 		break;
 	case GATE_CLEAR:
@@ -454,4 +476,10 @@ bool
 vhp_gate_connected(const struct vhp_gate *g)
 {
 	return g->state != GATE_NONE;
+}
+
+const struct vhp_refusal *
+vhp_gate_refusals(const struct vhp_gate *g)
+{
+	return g != NULL ? g->refusals : NULL;
 }

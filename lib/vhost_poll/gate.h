@@ -55,6 +55,18 @@ void vhp_gate_close(struct vhp_gate *gate);
 /** End the connection, if there is one; calls disconnected(). The gate stays open. */
 void vhp_gate_hang_up(struct vhp_gate *gate, const char *why);
 
+/** Reasons that are told apart. */
+#define VHP_GATE_REFUSALS 48
+
+/** How often a message was refused for this reason, since the gate was opened. */
+struct vhp_refusal {
+	const char *why; /**< NULL: no more entries */
+	uint64_t count;
+};
+
+/** The table, of VHP_GATE_REFUSALS entries; NULL of NULL. Any thread; main thread writes. */
+const struct vhp_refusal *vhp_gate_refusals(const struct vhp_gate *gate);
+
 /** Is a front end connected? */
 bool vhp_gate_connected(const struct vhp_gate *gate);
 

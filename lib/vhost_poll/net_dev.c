@@ -244,7 +244,7 @@ report_fault(struct vhp_net_dev *dev, unsigned int index, const struct vhp_vring
 	if (vr->fault == VHP_RING_OK || ring->fault_reported)
 		return;
 	ring->fault_reported = true;
-	VHP_LOG(ERR, "%s: %s is broken until the front end resets it: %s",
+	VHP_LOG_LIMITED(&dev->log, ERR, "%s: %s is broken until the front end resets it: %s",
 		dev->qpairs[index / 2].name, index % 2 == 0 ? "receiveq" : "transmitq",
 		vhp_ring_fault_name(vr->fault));
 	signal_error(ring, dev->conf.name);

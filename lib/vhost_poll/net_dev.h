@@ -10,6 +10,7 @@
 
 #include "gate.h"
 #include "guard.h"
+#include "log.h"
 #include "qpair.h"
 
 /** One ring as the front end described it. */
@@ -37,6 +38,7 @@ struct vhp_net_dev {
 	uint64_t offered;  /**< virtio feature bits */
 	uint64_t features; /**< accepted by the front end */
 	struct vhp_guard *guard;
+	struct vhp_log_limit log;
 	bool mem_given;
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */

@@ -124,7 +124,8 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 		return false;
 	vr->ops = has(dev, VIRTIO_F_RING_PACKED) ? &vhp_vring_packed : &vhp_vring_split;
 	if (!map_ring(dev, ring, vr)) {
-		VHP_LOG(WARNING, "%s: ring %u does not lie in guest memory", dev->conf.name, index);
+		VHP_LOG_LIMITED(&dev->log, WARNING, "%s: ring %u does not lie in guest memory",
+			dev->conf.name, index);
 		return false;
 	}
 	vr->mem = &dev->mem;
@@ -138,8 +139,8 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 	vr->call_fd = ring->call_fd;
 	vr->running = vr->ops->start(vr, ring->base);
 	if (!vr->running)
-		VHP_LOG(WARNING, "%s: ring %u cannot start at %u", dev->conf.name, index,
-			ring->base);
+		VHP_LOG_LIMITED(&dev->log, WARNING, "%s: ring %u cannot start at %u",
+			dev->conf.name, index, ring->base);
 	return vr->running;
 }
 

@@ -84,6 +84,16 @@ print_rate(FILE *out, const struct vhp_ring_stats *s, struct vhp_printed *prev, 
 	*prev = (struct vhp_printed){s->pkts, s->bytes};
 }
 
+static void
+print_refusals(FILE *out, const struct vhp_net_dev *dev)
+{
+	const struct vhp_refusal *r = vhp_gate_refusals(dev->gate);
+
+	for (unsigned int i = 0; r != NULL && i < VHP_GATE_REFUSALS && r[i].why != NULL; i++)
+		fprintf(out, "%s messages refused %" PRIu64 ": %s\n", dev->conf.name, r[i].count,
+			r[i].why);
+}
+
 void
 vhp_stats_print(FILE *out, double interval_s)
 {
@@ -105,6 +115,7 @@ vhp_stats_print(FILE *out, double interval_s)
 			print_ring(out, qp, "transmitq", &qp->tx);
 			print_ring(out, qp, "receiveq", &qp->rx);
 		}
+		print_refusals(out, dev);
 	}
 	vhp_net_devs_unlock();
 	for (unsigned int i = 0; i < vhp_poller_count(); i++)
@@ -232,6 +243,31 @@ tel_poller(const char *cmd, const char *params, struct rte_tel_data *d)
 	return 0;
 }
 
+static int
+tel_refusals(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_net_dev *dev;
+
+	(void)cmd;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	vhp_net_devs_lock();
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		const struct vhp_refusal *r = vhp_gate_refusals(dev->gate);
+
+		if (r == NULL || (params != NULL && strcmp(params, dev->conf.name) != 0))
+			continue;
+		for (unsigned int i = 0; i < VHP_GATE_REFUSALS && r[i].why != NULL; i++) {
+			char line[RTE_TEL_MAX_STRING_LEN];
+
+			snprintf(line, sizeof(line), "%s %" PRIu64 " %s", dev->conf.name,
+				r[i].count, r[i].why);
+			rte_tel_data_add_array_string(d, line);
+		}
+	}
+	vhp_net_devs_unlock();
+	return 0;
+}
+
 int
 vhp_stats_telemetry(void)
 {
@@ -241,6 +277,10 @@ vhp_stats_telemetry(void)
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/vhp/qpair", tel_qpair,
 			"Counters of one qpair. Parameter: its name, as net_vhost0:0");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/refusals", tel_refusals,
+			"Messages refused, by device, count and reason. Parameter: a device, or "
+			"none");
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/vhp/poller", tel_poller,
 			"Time and events of one poller. Parameter: its number, from 0");
