@@ -83,7 +83,8 @@ struct vhp_request_info {
 		VHP_PAYLOAD_STATE,
 		VHP_PAYLOAD_ADDR,
 		VHP_PAYLOAD_FILE,
-		VHP_PAYLOAD_MEM
+		VHP_PAYLOAD_MEM,
+		VHP_PAYLOAD_LOG
 	} payload;
 };
 

@@ -29,6 +29,11 @@ static const struct vhp_request_info requests[VU_REQUESTS] = {
 	[VU_SET_OWNER] = {.name = "SET_OWNER"},
 	[VU_RESET_OWNER] = {.name = "RESET_OWNER", .changes = true},
 	[VU_SET_MEM_TABLE] = {.name = "SET_MEM_TABLE", .changes = true, .payload = VHP_PAYLOAD_MEM},
+	[VU_SET_LOG_BASE] = {.name = "SET_LOG_BASE",
+		.size_bytes = sizeof(struct vhp_vu_log),
+		.changes = true,
+		.replies = true,
+		.payload = VHP_PAYLOAD_LOG},
 	[VU_SET_VRING_NUM] = {.name = "SET_VRING_NUM", STATE, .changes = true},
 	[VU_SET_VRING_ADDR] = {.name = "SET_VRING_ADDR",
 		.size_bytes = sizeof(struct vhp_vu_ring_addr),
@@ -43,6 +48,7 @@ static const struct vhp_request_info requests[VU_REQUESTS] = {
 	[VU_SET_PROTOCOL_FEATURES] = {.name = "SET_PROTOCOL_FEATURES",
 		.size_bytes = sizeof(uint64_t)},
 	[VU_GET_QUEUE_NUM] = {.name = "GET_QUEUE_NUM", .replies = true},
+	[VU_SEND_RARP] = {.name = "SEND_RARP", .size_bytes = sizeof(uint64_t), .changes = true},
 	[VU_NET_SET_MTU] = {.name = "NET_SET_MTU", .size_bytes = sizeof(uint64_t)},
 	[VU_SET_VRING_ENABLE] = {.name = "SET_VRING_ENABLE", STATE, .changes = true},
 };
@@ -158,6 +164,22 @@ check_mem(const struct vhp_vu_msg *msg)
 }
 
 static const char *
+check_log(const struct vhp_vu_msg *msg)
+{
+	struct stat st;
+
+	if (msg->n_fds != 1)
+		return "number of descriptors";
+	if (msg->log.size_bytes == 0 || wraps(msg->log.size_bytes, msg->log.offset))
+		return "log is empty or wraps around";
+	if (fstat(msg->fds[0], &st) < 0 || !S_ISREG(st.st_mode) || !is_local_file(msg->fds[0]))
+		return "log is not a file in memory or on a local disk";
+	if (msg->log.size_bytes + msg->log.offset > (uint64_t)st.st_size)
+		return "log is larger than its file";
+	return NULL;
+}
+
+static const char *
 check_state(uint32_t request, const struct vhp_vu_ring_state *state)
 {
 	switch (request) {
@@ -216,6 +238,8 @@ vhp_gate_check(const struct vhp_vu_msg *msg, uint16_t n_rings)
 	switch (vhp_request_info(request)->payload) {
 	case VHP_PAYLOAD_MEM:
 		return check_mem(msg);
+	case VHP_PAYLOAD_LOG:
+		return check_log(msg);
 	case VHP_PAYLOAD_FILE:
 		index = msg->u64 & VU_RING_INDEX_MASK;
 		why = check_file(msg);

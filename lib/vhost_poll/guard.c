@@ -6,6 +6,9 @@
 
 #include "guard.h"
 
+/* Guest memory and the dirty log. */
+#define RANGES (VHP_MEM_MAX_REGIONS + 1)
+
 /* Handlers of other threads may be walking the list: guards are reused, never freed. */
 struct vhp_guard {
 	struct vhp_guard *next; /* set before the guard is on the list, then constant */
@@ -14,7 +17,7 @@ struct vhp_guard {
 	struct {
 		uintptr_t start;
 		uintptr_t end; /* 0: no range */
-	} ranges[VHP_MEM_MAX_REGIONS];
+	} ranges[RANGES];
 };
 
 static struct vhp_guard *guards;
@@ -26,7 +29,7 @@ find(uintptr_t addr)
 	struct vhp_guard *g;
 
 	for (g = __atomic_load_n(&guards, __ATOMIC_ACQUIRE); g != NULL; g = g->next)
-		for (int i = 0; i < VHP_MEM_MAX_REGIONS; i++)
+		for (int i = 0; i < RANGES; i++)
 			if (addr < __atomic_load_n(&g->ranges[i].end, __ATOMIC_ACQUIRE) &&
 				addr >= __atomic_load_n(&g->ranges[i].start, __ATOMIC_RELAXED))
 				return g;
@@ -98,29 +101,34 @@ vhp_guard_new(void)
 void
 vhp_guard_free(struct vhp_guard *g)
 {
-	static const struct vhp_mem none;
+	static const struct vhp_mem no_mem;
+	static const struct vhp_dirty_log no_log;
 
 	if (g == NULL)
 		return;
-	vhp_guard_set(g, &none);
+	vhp_guard_set(g, &no_mem, &no_log);
 	g->hit = false;
 	g->used = false;
 }
 
-void
-vhp_guard_set(struct vhp_guard *g, const struct vhp_mem *mem)
+static void
+set_range(struct vhp_guard *g, uint32_t i, const void *start, uint64_t size_bytes)
 {
-	for (uint32_t i = 0; i < VHP_MEM_MAX_REGIONS; i++) {
-		uintptr_t start = (uintptr_t)mem->regions[i].hva;
+	/* Never a range of an old start and a new end. */
+	__atomic_store_n(&g->ranges[i].end, 0, __ATOMIC_RELEASE);
+	if (size_bytes == 0)
+		return;
+	__atomic_store_n(&g->ranges[i].start, (uintptr_t)start, __ATOMIC_RELAXED);
+	__atomic_store_n(&g->ranges[i].end, (uintptr_t)start + size_bytes, __ATOMIC_RELEASE);
+}
 
-		/* Never a range of an old start and a new end. */
-		__atomic_store_n(&g->ranges[i].end, 0, __ATOMIC_RELEASE);
-		if (i >= mem->n_regions)
-			continue;
-		__atomic_store_n(&g->ranges[i].start, start, __ATOMIC_RELAXED);
-		__atomic_store_n(
-			&g->ranges[i].end, start + mem->regions[i].size_bytes, __ATOMIC_RELEASE);
-	}
+void
+vhp_guard_set(struct vhp_guard *g, const struct vhp_mem *mem, const struct vhp_dirty_log *log)
+{
+	for (uint32_t i = 0; i < VHP_MEM_MAX_REGIONS; i++)
+		set_range(g, i, mem->regions[i].hva,
+			i < mem->n_regions ? mem->regions[i].size_bytes : 0);
+	set_range(g, VHP_MEM_MAX_REGIONS, log->map, log->map_bytes);
 }
 
 bool

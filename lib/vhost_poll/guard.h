@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "dirty_log.h"
 #include "mem.h"
 
 struct vhp_guard;
@@ -27,7 +28,8 @@ struct vhp_guard *vhp_guard_new(void);
 void vhp_guard_free(struct vhp_guard *guard);
 
 /** The device's memory is this from now on. Main thread, while no poller has the device. */
-void vhp_guard_set(struct vhp_guard *guard, const struct vhp_mem *mem);
+void vhp_guard_set(
+	struct vhp_guard *guard, const struct vhp_mem *mem, const struct vhp_dirty_log *log);
 
 /** Was a hole covered since the last call? Main thread. */
 bool vhp_guard_hit(struct vhp_guard *guard);

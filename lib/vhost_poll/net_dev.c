@@ -11,12 +11,14 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <linux/vhost_types.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_net.h>
 
 #include "log.h"
 #include "net_dev.h"
 #include "poller.h"
+#include "rarp.h"
 
 struct vhp_net_devs vhp_net_devs = TAILQ_HEAD_INITIALIZER(vhp_net_devs);
 
@@ -152,6 +154,16 @@ note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 	case VU_SET_VRING_CALL:
 		keep_fd(msg, &ring_of_file(dev, msg)->call_fd);
 		break;
+	case VU_SET_LOG_BASE:
+		if (vhp_dirty_log_map(
+			    &dev->log_area, msg->fds[0], msg->log.size_bytes, msg->log.offset) < 0)
+			VHP_LOG_LIMITED(&dev->log, WARNING, "%s: the dirty log cannot be mapped",
+				dev->conf.name);
+		vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
+		break;
+	case VU_SEND_RARP:
+		vhp_send_rarp(dev->qpairs[0].pq, (const uint8_t *)&msg->u64);
+		break;
 	case VU_NET_SET_MTU:
 		set_mtu(dev, msg->u64);
 		break;
@@ -205,6 +217,9 @@ on_disconnected(void *ctx)
 	vhp_net_rings_stop(dev, 0, dev->conf.queues);
 	reset_rings(dev);
 	dev->mem_given = false;
+	dev->mem.n_regions = 0;
+	vhp_dirty_log_unmap(&dev->log_area);
+	vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
 	dev->features = 0;
 }
 

@@ -39,6 +39,7 @@ struct vhp_net_dev {
 	uint64_t features; /**< accepted by the front end */
 	struct vhp_guard *guard;
 	struct vhp_log_limit log;
+	struct vhp_dirty_log log_area;
 	bool mem_given;
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */

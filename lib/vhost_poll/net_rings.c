@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <linux/vhost_types.h>
 #include <linux/virtio_config.h>
 #include <linux/virtio_net.h>
 
@@ -75,7 +76,7 @@ vhp_net_rings_map(struct vhp_net_dev *dev)
 		}
 		dev->mem_given = true;
 	}
-	vhp_guard_set(dev->guard, &dev->mem);
+	vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
 	free(table);
 }
 
@@ -129,6 +130,7 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 		return false;
 	}
 	vr->mem = &dev->mem;
+	vr->log = has(dev, VHOST_F_LOG_ALL) && dev->log_area.map != NULL ? &dev->log_area : NULL;
 	vr->mem_hint = 0;
 	vr->on_fault = vhp_net_dev_fault;
 	vr->size = ring->size;
@@ -160,7 +162,8 @@ configure_qpair(struct vhp_net_dev *dev, struct vhp_qpair *qp)
 				     : sizeof(struct virtio_net_hdr);
 	int ret = 0;
 
-	if (qp->pending_bytes > 0 && qp->features != dev->features) {
+	if (qp->pending_bytes > 0 &&
+		((qp->features ^ dev->features) & ~(1ULL << VHOST_F_LOG_ALL))) {
 		/* It has the form that was agreed on before. */
 		qp->rx.stats.drops[VHP_DROP_STOPPED]++;
 		qp->pending_bytes = 0;

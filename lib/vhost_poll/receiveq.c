@@ -141,6 +141,13 @@ all_posted(const struct vhp_qpair *qp)
 	return held >= qp->rx.size || st->iov_room - (st->iov_tail - st->iov_head) < VHP_MAX_IOV;
 }
 
+static inline void
+log_written(const struct vhp_qpair *qp, const struct iovec *iov, uint32_t n_iov, uint32_t len_bytes)
+{
+	if (unlikely(qp->rx.log != NULL))
+		vhp_dirty_log_write_iov(qp->rx.log, qp->rx.mem, iov, n_iov, len_bytes);
+}
+
 /* The frame in the stash's first len_bytes is complete: fill in the header, use the buffers. */
 static void
 deliver(struct vhp_qpair *qp, uint32_t len_bytes, struct vhp_work *work)
@@ -162,6 +169,7 @@ deliver(struct vhp_qpair *qp, uint32_t len_bytes, struct vhp_work *work)
 	if (qp->hdr_bytes == VHP_MAX_HDR_BYTES)
 		vhp_iov_write(iov, n_iov, VHP_MAX_HDR_BYTES - sizeof(num_buffers), &num_buffers,
 			sizeof(num_buffers));
+	log_written(qp, iov, n_iov, len_bytes);
 	qp->rx.stats.pkts++;
 	qp->rx.stats.bytes += len_bytes - qp->hdr_bytes;
 	work->pkts++;
@@ -220,6 +228,7 @@ fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struc
 {
 	struct vhp_stash *st = &qp->stash;
 
+	log_written(qp, st->iov + st->iov_head, st->iov_tail - st->iov_head, cap_bytes);
 	if (len_bytes >= VHP_BOUNCE_BYTES)
 		return drop_large(qp, work);
 	/* Gathering may retire buffers, so the frame is first made whole on our side. */

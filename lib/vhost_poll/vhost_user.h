@@ -16,6 +16,7 @@ enum vhp_request {
 	VU_SET_OWNER = 3,
 	VU_RESET_OWNER = 4,
 	VU_SET_MEM_TABLE = 5,
+	VU_SET_LOG_BASE = 6,
 	VU_SET_VRING_NUM = 8,
 	VU_SET_VRING_ADDR = 9,
 	VU_SET_VRING_BASE = 10,
@@ -27,6 +28,7 @@ enum vhp_request {
 	VU_SET_PROTOCOL_FEATURES = 16,
 	VU_GET_QUEUE_NUM = 17,
 	VU_SET_VRING_ENABLE = 18,
+	VU_SEND_RARP = 19,
 	VU_NET_SET_MTU = 20,
 	VU_REQUESTS = 48, /**< larger than any */
 };
@@ -44,6 +46,8 @@ enum vhp_request {
 #define VU_F_PROTOCOL_FEATURES 30
 
 #define VU_PROTOCOL_F_MQ        0
+#define VU_PROTOCOL_F_LOG_SHMFD 1
+#define VU_PROTOCOL_F_RARP      2
 #define VU_PROTOCOL_F_REPLY_ACK 3
 #define VU_PROTOCOL_F_NET_MTU   4
 
@@ -80,6 +84,11 @@ struct vhp_vu_ring_addr {
 	uint64_t log;
 };
 
+struct vhp_vu_log {
+	uint64_t size_bytes;
+	uint64_t offset;
+};
+
 /** Larger than any payload that is let through. */
 #define VU_MAX_PAYLOAD_BYTES 1024
 /** As many descriptors as a memory table has. */
@@ -93,6 +102,7 @@ struct vhp_vu_msg {
 		struct vhp_vu_ring_state state;
 		struct vhp_vu_ring_addr addr;
 		struct vhp_vu_mem_table mem;
+		struct vhp_vu_log log;
 		uint8_t bytes[VU_MAX_PAYLOAD_BYTES];
 	};
 	int fds[VU_MAX_FDS]; /**< owned by whoever holds the message */

@@ -45,8 +45,11 @@ vhp_vring_drain_kick(struct vhp_vring *vr)
 void
 vhp_vring_break(struct vhp_vring *vr, enum vhp_ring_fault fault)
 {
+	/* A burst may come upon the same fault again before the ring is left alone. */
+	if (vr->fault == fault)
+		return;
+	vr->stats.faults += vr->fault == VHP_RING_OK;
 	vr->fault = fault;
-	vr->stats.faults++;
 	if (vr->on_fault != NULL)
 		vr->on_fault();
 }

@@ -14,6 +14,7 @@
 
 #include <linux/virtio_ring.h>
 
+#include "dirty_log.h"
 #include "mem.h"
 #include "vhp_port.h"
 
@@ -92,6 +93,7 @@ struct vhp_vring_ops {
 struct vhp_vring {
 	const struct vhp_vring_ops *ops;
 	const struct vhp_mem *mem;
+	const struct vhp_dirty_log *log; /**< NULL: nobody asks */
 	union {
 		void *areas[VHP_RING_AREAS];
 		struct {
@@ -133,6 +135,14 @@ extern const struct vhp_vring_ops vhp_vring_packed;
 
 /** Call the guest if it wants that; once per burst, after put. */
 void vhp_vring_call(struct vhp_vring *vring);
+
+/** The device wrote to the ring; before the guest can see it. */
+static inline void
+vhp_vring_log(const struct vhp_vring *vring, const void *hva, uint64_t len_bytes)
+{
+	if (__builtin_expect(vring->log != NULL, 0))
+		vhp_dirty_log_write(vring->log, vring->mem, hva, len_bytes);
+}
 
 /** Take what the kick descriptor holds, without ever waiting for it. */
 void vhp_vring_drain_kick(struct vhp_vring *vring);

@@ -177,6 +177,7 @@ packed_put(struct vhp_vring *vr, const struct vhp_frame *frames, uint16_t n)
 			flags |= VRING_DESC_F_WRITE;
 		d->id = frames[i].id;
 		d->len = frames[i].used_bytes;
+		vhp_vring_log(vr, d, sizeof(*d));
 		/* The first one's flags come last: the guest sees all or none. */
 		if (i == 0)
 			first_flags = flags;
@@ -227,6 +228,7 @@ packed_arm(struct vhp_vring *vr)
 		flags = VRING_PACKED_EVENT_FLAG_DESC;
 	}
 	__atomic_store_n(&vr->device_event->flags, flags, __ATOMIC_RELEASE);
+	vhp_vring_log(vr, vr->device_event, sizeof(*vr->device_event));
 	vr->armed = true;
 	/* Pairs with the guest's fence between its flags and its look at our wish. */
 	rte_smp_mb();
@@ -239,6 +241,7 @@ packed_disarm(struct vhp_vring *vr)
 	vr->armed = false;
 	__atomic_store_n(
 		&vr->device_event->flags, VRING_PACKED_EVENT_FLAG_DISABLE, __ATOMIC_RELAXED);
+	vhp_vring_log(vr, vr->device_event, sizeof(*vr->device_event));
 }
 
 static void

@@ -166,9 +166,11 @@ split_put(struct vhp_vring *vr, const struct vhp_frame *frames, uint16_t n)
 
 		e->id = frames[i].id;
 		e->len = frames[i].used_bytes;
+		vhp_vring_log(vr, e, sizeof(*e));
 	}
 	vr->last_used += n;
 	__atomic_store_n(&vr->used->idx, vr->last_used, __ATOMIC_RELEASE);
+	vhp_vring_log(vr, &vr->used->idx, sizeof(vr->used->idx));
 }
 
 static bool
@@ -200,6 +202,7 @@ split_arm(struct vhp_vring *vr)
 		__atomic_store_n(avail_event(vr), vr->last_avail, __ATOMIC_RELAXED);
 	else
 		__atomic_store_n(&vr->used->flags, 0, __ATOMIC_RELAXED);
+	vhp_vring_log(vr, vr->event_idx ? avail_event(vr) : &vr->used->flags, sizeof(uint16_t));
 	vr->armed = true;
 	/* Pairs with the guest's fence between its index and its look at our wish. */
 	rte_smp_mb();
@@ -212,8 +215,10 @@ split_disarm(struct vhp_vring *vr)
 {
 	vr->armed = false;
 	/* With the event index a stale avail_event asks for one kick in 2^16 at most. */
-	if (!vr->event_idx)
+	if (!vr->event_idx) {
 		__atomic_store_n(&vr->used->flags, VRING_USED_F_NO_NOTIFY, __ATOMIC_RELAXED);
+		vhp_vring_log(vr, &vr->used->flags, sizeof(vr->used->flags));
+	}
 }
 
 static bool
