@@ -11,6 +11,7 @@
 #include <linux/magic.h>
 #include <linux/virtio_ring.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "gate.h"
