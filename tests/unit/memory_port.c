@@ -113,6 +113,22 @@ memory_configure(struct vhp_port_queue *pq, uint64_t virtio_features)
 	return 0;
 }
 
+static int
+memory_steer(struct vhp_port_queue *pq, bool on)
+{
+	(void)pq;
+	(void)on;
+	return 0;
+}
+
+static int
+memory_set_mtu(struct vhp_port *port, uint16_t mtu_bytes)
+{
+	(void)port;
+	(void)mtu_bytes;
+	return 0;
+}
+
 static uint64_t
 memory_features(const struct vhp_port *port)
 {
@@ -130,6 +146,8 @@ static const struct vhp_port_ops memory_ops = {
 	.tx = memory_tx,
 	.rx = memory_rx,
 	.configure = memory_configure,
+	.steer = memory_steer,
+	.set_mtu = memory_set_mtu,
 	.features = memory_features,
 	.close = memory_close,
 };

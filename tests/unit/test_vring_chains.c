@@ -9,7 +9,7 @@
 #include <rte_common.h>
 
 #include "checks.h"
-#include "ring.h"
+#include "rig.h"
 
 #define SIZE 8
 
@@ -23,43 +23,18 @@
 /* Not of the specification: this buffer has the wrong direction for the ring. */
 #define WRONG 0x8000
 
-struct env {
-	struct guest g;
-	struct vhp_vring vr;
-	struct ring r;
-	struct vhp_frame frames[VHP_BURST_PKTS];
-	struct iovec iov[2 * VHP_MAX_IOV];
-};
-
-static struct env *
-env_new(uint16_t size, bool device_writes)
+static struct rig *
+new_rig(uint16_t size, bool device_writes)
 {
-	struct env *e = calloc(1, sizeof(*e));
+	struct rig *e = rig_new(size, false, 0);
 
-	assert_non_null(e);
-	guest_init(&e->g);
 	e->vr.device_writes = device_writes;
-	ring_init(&e->r, &e->vr, &e->g, size, false, 0);
 	return e;
-}
-
-static void
-env_free(struct env *e)
-{
-	ring_fini(&e->r);
-	guest_fini(&e->g);
-	free(e);
-}
-
-static uint16_t
-take(struct env *e, uint16_t n)
-{
-	return e->vr.ops->take(&e->vr, e->frames, n, e->iov, RTE_DIM(e->iov));
 }
 
 /* The flags of a buffer in this ring. */
 static uint16_t
-flags_of(const struct env *e, uint16_t flags)
+flags_of(const struct rig *e, uint16_t flags)
 {
 	if (flags & I)
 		return flags & ~WRONG;
@@ -69,7 +44,7 @@ flags_of(const struct env *e, uint16_t flags)
 }
 
 static void
-write_table(struct env *e, uint64_t gpa, const struct vring_desc *descs, unsigned int n)
+write_table(struct rig *e, uint64_t gpa, const struct vring_desc *descs, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
 		struct vring_desc d = descs[i];
@@ -79,7 +54,7 @@ write_table(struct env *e, uint64_t gpa, const struct vring_desc *descs, unsigne
 	}
 }
 
-/* ---- faults -------------------------------------------------------------------- */
+/* ---- faults ------------------------------------------------------------------ */
 
 static const struct fault {
 	const char *name;
@@ -143,7 +118,7 @@ static const struct fault {
 static void
 check_fault(const struct fault *f, bool device_writes)
 {
-	struct env *e = env_new(SIZE, device_writes);
+	struct rig *e = new_rig(SIZE, device_writes);
 	uint16_t good = flags_of(e, 0);
 
 	ring_desc(&e->r, 6, HIGH, 100, good, 0);
@@ -157,7 +132,7 @@ check_fault(const struct fault *f, bool device_writes)
 	ring_offer(&e->r, 7);
 	guest_snapshot(&e->g);
 
-	assert_int_equal(take(e, VHP_BURST_PKTS), 3);
+	assert_int_equal(rig_take(e, VHP_BURST_PKTS), 3);
 	if (e->frames[1].drop != f->drop)
 		fail_msg("%s: %s, not %s", f->name, vhp_drop_name(e->frames[1].drop),
 			vhp_drop_name(f->drop));
@@ -177,7 +152,7 @@ check_fault(const struct fault *f, bool device_writes)
 	ring_check_used(&e->r, 0, 0);
 	ring_check_used(&e->r, 7, 0);
 	guest_check_memory(&e->g);
-	env_free(e);
+	rig_free(e);
 }
 
 static void
@@ -193,7 +168,7 @@ chain_faults(void **state)
 static void
 indirect_not_negotiated(void **state)
 {
-	struct env *e = env_new(SIZE, false);
+	struct rig *e = new_rig(SIZE, false);
 	const struct vring_desc d = {BUF(0), 64, 0, 0};
 
 	(void)state;
@@ -201,9 +176,9 @@ indirect_not_negotiated(void **state)
 	write_table(e, TABLE, &d, 1);
 	ring_desc(&e->r, 0, TABLE, 16, I, 0);
 	ring_offer(&e->r, 0);
-	assert_int_equal(take(e, 1), 1);
+	assert_int_equal(rig_take(e, 1), 1);
 	assert_int_equal(e->frames[0].drop, VHP_DROP_CHAIN_INDIRECT);
-	env_free(e);
+	rig_free(e);
 }
 
 /* Lengths that sum to just below and to just 2^32, in memory that is never touched. */
@@ -222,26 +197,26 @@ length_sum(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		struct env *e = env_new(SIZE, false);
+		struct rig *e = new_rig(SIZE, false);
 
 		e->vr.mem = &big;
 		ring_desc(&e->r, 0, 0, 1, N, 1);
 		ring_desc(&e->r, 1, 16, 0, N, 2);
 		ring_desc(&e->r, 2, 0x123456789, cases[i].last_bytes, 0, 0);
 		ring_offer(&e->r, 0);
-		assert_int_equal(take(e, 1), 1);
+		assert_int_equal(rig_take(e, 1), 1);
 		assert_int_equal(e->frames[0].drop, cases[i].drop);
 		if (cases[i].drop == VHP_OK)
 			assert_int_equal(e->frames[0].len_bytes, 1U + cases[i].last_bytes);
-		env_free(e);
+		rig_free(e);
 	}
 }
 
-/* ---- layouts that are right ------------------------------------------------------- */
+/* ---- layouts that are right -------------------------------------------------- */
 
 /* The frame's pieces must be these buffers, in this order; empty ones are left out. */
 static void
-check_pieces(const struct env *e, const struct vhp_frame *f, const struct vring_desc *bufs,
+check_pieces(const struct rig *e, const struct vhp_frame *f, const struct vring_desc *bufs,
 	unsigned int n)
 {
 	uint32_t len = 0;
@@ -304,19 +279,19 @@ good_layouts(void **state)
 	(void)state;
 	for (size_t i = 0; i < 2 * RTE_DIM(layouts); i++) {
 		const struct layout *l = &layouts[i / 2];
-		struct env *e = env_new(SIZE, i % 2);
+		struct rig *e = new_rig(SIZE, i % 2);
 
 		for (unsigned int k = 0; k < RTE_DIM(l->direct); k++)
 			ring_desc(&e->r, k, l->direct[k].addr, l->direct[k].len,
 				flags_of(e, l->direct[k].flags), l->direct[k].next);
 		write_table(e, TABLE, l->table, RTE_DIM(l->table));
 		ring_offer(&e->r, l->head);
-		assert_int_equal(take(e, VHP_BURST_PKTS), 1);
+		assert_int_equal(rig_take(e, VHP_BURST_PKTS), 1);
 		if (e->frames[0].drop != VHP_OK)
 			fail_msg("%s: %s", l->name, vhp_drop_name(e->frames[0].drop));
 		assert_int_equal(e->frames[0].id, l->head);
 		check_pieces(e, &e->frames[0], l->expected, RTE_DIM(l->expected));
-		env_free(e);
+		rig_free(e);
 	}
 }
 
@@ -328,43 +303,43 @@ table_anywhere(void **state)
 		{BUF(0), 64, N, 2}, {BUF(1), 65, 0, 0}, {BUF(2), 66, N, 1}};
 	const struct vring_desc expected[] = {{.addr = BUF(0), .len = 64},
 		{.addr = BUF(2), .len = 66}, {.addr = BUF(1), .len = 65}};
-	struct env *e = env_new(SIZE, false);
+	struct rig *e = new_rig(SIZE, false);
 
 	(void)state;
 	for (int d = -64; d <= 16; d++) {
 		write_table(e, GUEST_NEXT_GPA + d, descs, 3);
 		ring_desc(&e->r, 0, GUEST_NEXT_GPA + d, sizeof(descs), I, 0);
 		ring_offer(&e->r, 0);
-		assert_int_equal(take(e, 1), 1);
+		assert_int_equal(rig_take(e, 1), 1);
 		check_pieces(e, &e->frames[0], expected, 3);
 		e->vr.ops->put(&e->vr, e->frames, 1);
 	}
-	env_free(e);
+	rig_free(e);
 }
 
 /* A buffer over the edge of two regions is two pieces. */
 static void
 buffer_over_an_edge(void **state)
 {
-	struct env *e = env_new(SIZE, true);
+	struct rig *e = new_rig(SIZE, true);
 
 	(void)state;
 	ring_desc(&e->r, 0, GUEST_NEXT_GPA - 3, 10, VRING_DESC_F_WRITE, 0);
 	ring_offer(&e->r, 0);
-	assert_int_equal(take(e, 1), 1);
+	assert_int_equal(rig_take(e, 1), 1);
 	assert_int_equal(e->frames[0].drop, VHP_OK);
 	assert_int_equal(e->frames[0].n_iov, 2);
 	assert_int_equal(e->frames[0].len_bytes, 10);
 	assert_int_equal(e->frames[0].iov[0].iov_len, 3);
 	assert_ptr_equal(e->frames[0].iov[1].iov_base, guest_byte(&e->g, GUEST_NEXT_GPA));
-	env_free(e);
+	rig_free(e);
 }
 
-/* ---- how long a chain may be --------------------------------------------------------- */
+/* ---- how long a chain may be ------------------------------------------------- */
 
 /* A table of n buffers of len_bytes each, the first over_edge of them in two regions. */
 static void
-long_table(struct env *e, uint32_t n, uint32_t len_bytes, uint32_t over_edge)
+long_table(struct rig *e, uint32_t n, uint32_t len_bytes, uint32_t over_edge)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const struct vring_desc d = {
@@ -402,15 +377,15 @@ long_chains(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
-		struct env *e = env_new(SIZE, false);
+		struct rig *e = new_rig(SIZE, false);
 
 		long_table(e, cases[i].n, cases[i].len_bytes, cases[i].over_edge);
-		assert_int_equal(take(e, 1), 1);
+		assert_int_equal(rig_take(e, 1), 1);
 		assert_int_equal(e->frames[0].drop, cases[i].drop);
 		assert_int_equal(e->frames[0].n_iov, cases[i].n_iov);
 		if (cases[i].drop == VHP_OK)
 			assert_int_equal(e->frames[0].len_bytes, cases[i].n * cases[i].len_bytes);
-		env_free(e);
+		rig_free(e);
 	}
 }
 
@@ -420,19 +395,19 @@ chain_as_long_as_the_ring(void **state)
 {
 	(void)state;
 	for (uint32_t size = 1; size <= 32768; size *= 2) {
-		struct env *e = env_new(size, false);
+		struct rig *e = new_rig(size, false);
 
 		for (uint32_t i = 0; i < size; i++)
 			ring_desc(&e->r, i, BUF(0), 1, i > 0 ? N : 0, i - 1);
 		ring_offer(&e->r, size - 1);
-		assert_int_equal(take(e, 1), 1);
+		assert_int_equal(rig_take(e, 1), 1);
 		if (size <= VHP_MAX_CHAIN_DESCS) {
 			assert_int_equal(e->frames[0].drop, VHP_OK);
 			assert_int_equal(e->frames[0].n_iov, size);
 		} else {
 			assert_int_equal(e->frames[0].drop, VHP_DROP_CHAIN_LOOP);
 		}
-		env_free(e);
+		rig_free(e);
 	}
 }
 
