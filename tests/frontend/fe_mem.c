@@ -177,13 +177,21 @@ fe_mem_end(const struct fe_mem *m, uint32_t index)
 }
 
 uint64_t
-fe_mem_border(const struct fe_mem *m, uint32_t index, uint64_t before)
+fe_mem_alloc_across(struct fe_mem *m, uint64_t bytes, uint64_t before)
 {
-	uint64_t end = fe_mem_end(m, index);
+	for (uint32_t i = 0; i < m->n_areas; i++) {
+		struct fe_area *a = &m->area[i];
 
-	if (find_region(m, end) == NULL || before > m->r[index].msg.bytes)
-		return 0;
-	return end - before;
+		for (uint32_t k = 0; k < m->n; k++) {
+			uint64_t gpa = fe_mem_end(m, k) - before;
+
+			if (gpa < a->gpa + a->used_bytes || gpa + bytes > a->gpa + a->bytes)
+				continue;
+			a->used_bytes = gpa + bytes - a->gpa;
+			return gpa;
+		}
+	}
+	return 0;
 }
 
 uint64_t

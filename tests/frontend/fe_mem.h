@@ -72,11 +72,11 @@ int fe_mem_announce(const struct fe_mem *m, struct fe_conn *c);
 uint64_t fe_mem_alloc(struct fe_mem *m, uint64_t bytes, uint64_t align, uint32_t flags);
 
 /**
- * Address of a piece of @p bytes of which @p before lie at the end of region @p index and
- * the rest in the one behind it. Not reserved: take it before allocating, for hostile
- * cases only. @return 0 if the region has no neighbour.
+ * Allocate @p bytes of which @p before lie at the end of a region and the rest in the one
+ * right behind it (FE_MEM_ADJACENT). Memory in front of it is given up.
+ * @return 0 if there is no border left to cross.
  */
-uint64_t fe_mem_border(const struct fe_mem *m, uint32_t index, uint64_t before);
+uint64_t fe_mem_alloc_across(struct fe_mem *m, uint64_t bytes, uint64_t before);
 
 /** First address behind region @p index: a hole, or the next region. */
 uint64_t fe_mem_end(const struct fe_mem *m, uint32_t index);

@@ -139,7 +139,7 @@ fe_packed_add_raw(struct fe_ring *r, const struct fe_raw_desc *d, uint32_t n, ui
 	id = take_id(r);
 	for (uint32_t i = 0; i < n; i++) {
 		put_desc(r, d[i].addr, d[i].len, id, d[i].flags);
-		in_bytes += d[i].len;
+		in_bytes += fe_raw_bytes(&d[i]);
 	}
 	fe_slot_take(r, id, (uint16_t)n, 0, in_bytes > UINT32_MAX ? UINT32_MAX : (uint32_t)in_bytes,
 		token);

@@ -41,6 +41,13 @@ fe_indirect_table(const struct fe_ring *r, uint32_t id)
 	return r->indirect_gpa + (uint64_t)id * r->cfg.indirect_max * sizeof(struct vring_desc);
 }
 
+/* What a raw descriptor may let the device write: all of it, and with a table anything. */
+static inline uint64_t
+fe_raw_bytes(const struct fe_raw_desc *d)
+{
+	return (d->flags & VRING_DESC_F_INDIRECT) != 0 ? UINT32_MAX : d->len;
+}
+
 /* Remember an outstanding buffer, for IN_ORDER also its place. */
 static inline void
 fe_slot_take(struct fe_ring *r, uint16_t id, uint16_t ndesc, uint16_t tail, uint32_t in_bytes,

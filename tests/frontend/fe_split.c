@@ -135,7 +135,7 @@ fe_split_add_raw(struct fe_ring *r, const struct fe_raw_desc *d, uint32_t n, uin
 				elem = r->free_next[elem];
 			p->next = elem;
 		}
-		in_bytes += d[i].len;
+		in_bytes += fe_raw_bytes(&d[i]);
 		tail = at;
 	}
 	r->free_head = at;
