@@ -170,13 +170,16 @@ start_daemon()
 	ip -n "$netns" link set tap0 up
 }
 
-start_guest()
+# Leaves "kvm" or "tcg" in $accel.
+prepare_guest()
 {
-	local accel
-
 	run "$here/qemu-guest.sh" build >/dev/null || die "no guest to boot"
 	run "$here/qemu-guest.sh" accel >"$dir/accel" || die "no way to boot the guest"
 	accel=$(cat "$dir/accel")
+}
+
+start_guest()
+{
 	say "booting the guest ($accel) on $dir/vhost0.sock"
 	"$here/qemu-guest.sh" run --dir "$dir" --accel "$accel" \
 		--net "$dir/vhost0.sock,addr=$guest_addr/24" >"$dir/qemu.log" 2>&1 &
@@ -250,7 +253,7 @@ count_drops()
 
 main()
 {
-	local rtt gbits guest_to_host host_to_guest drops
+	local accel rtt gbits guest_to_host host_to_guest drops
 
 	parse_arguments "$@"
 	trap cleanup EXIT
@@ -263,6 +266,7 @@ main()
 	netns=vhp-qs-$$
 
 	build_daemon
+	prepare_guest
 	start_daemon
 	start_guest
 	measure_ping
