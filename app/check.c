@@ -161,3 +161,14 @@ check_print_pairs(const struct config *config, FILE *out)
 			vhost->net.client ? "client" : "server", port->name, port->tap.iface);
 	}
 }
+
+void
+check_print_features(const struct config *config, FILE *out)
+{
+	for (unsigned int i = 0; i < config->n_pairs; i++) {
+		const struct device *vhost = &config->devices[config->pairs[i].vhost];
+		const struct device *port = &config->devices[config->pairs[i].port];
+
+		vhp_net_features_print(out, &vhost->net, vhp_tap_features(&port->tap));
+	}
+}

@@ -22,4 +22,7 @@ void check_print_ignored(const struct config *config, FILE *out);
 /** One line per pair: "net_vhost0 (/run/x.sock, server) <-> net_tap0 (tap0)". */
 void check_print_pairs(const struct config *config, FILE *out);
 
+/** The virtio features that each net_vhost offers, and why not the others. */
+void check_print_features(const struct config *config, FILE *out);
+
 #endif /* APP_CHECK_H */

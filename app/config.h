@@ -74,6 +74,7 @@ enum action {
 
 struct config {
 	enum action action;
+	bool verbose;           /**< with ACTION_CHECK: print features, too */
 	struct device *devices; /**< in pairing order; owned */
 	unsigned int n_devices;
 	unsigned int n_allowed; /**< how many of them are -a devices; these come first */

@@ -90,6 +90,8 @@ check_and_run(struct config *config, struct mistake *why)
 	if (config->action == ACTION_CHECK) {
 		check_print_ignored(config, stderr);
 		check_print_pairs(config, stdout);
+		if (config->verbose)
+			check_print_features(config, stdout);
 		status = EXIT_OK;
 		goto free_eal;
 	}

@@ -23,7 +23,8 @@ enum {
 	OPT_RX_POLL,
 	OPT_STATS,
 	OPT_CHECK,
-	OPT_VERSION,
+	OPT_VERBOSE = 'v',
+	OPT_VERSION = 512,
 	OPT_HELP,
 };
 
@@ -40,6 +41,8 @@ static const struct {
 		"print counters at this interval"},
 	{{"check", no_argument, NULL, OPT_CHECK}, "",
 		"check everything, show which devices are joined, and exit"},
+	{{"verbose", no_argument, NULL, OPT_VERBOSE}, "",
+		"with --check: also the virtio features that each device offers, or why not (-v)"},
 	{{"version", no_argument, NULL, OPT_VERSION}, "", "print the version and exit"},
 	{{"help", no_argument, NULL, OPT_HELP}, "", "print this help and exit"},
 };
@@ -69,6 +72,9 @@ own_option(int opt, const char *value, struct config *config, const char **allow
 	case OPT_CHECK:
 		config->action = ACTION_CHECK;
 		return NULL;
+	case OPT_VERBOSE:
+		config->verbose = true;
+		return NULL;
 	case OPT_VERSION:
 		config->action = ACTION_VERSION;
 		return NULL;
@@ -89,7 +95,7 @@ refused(int opt, const char *arg, const char *known, struct mistake *why)
 	return mistake(why, "%s: unknown option (%s)", arg, known);
 }
 
-#define OWN_NAMES "--poll-us, --rx-poll, --stats, --check, --version, --help"
+#define OWN_NAMES "--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help"
 
 /* The part after "--"; argv[0] is not looked at. */
 static int
@@ -104,7 +110,7 @@ parse_own(int argc, char **argv, struct config *config, struct mistake *why)
 	while (config->action != ACTION_HELP && config->action != ACTION_VERSION) {
 		int at = optind > 0 ? optind : 1;
 		int index = -1;
-		int opt = getopt_long(argc, argv, "+:h", options, &index);
+		int opt = getopt_long(argc, argv, "+:hv", options, &index);
 		const char *allowed = "";
 		const char *wrong;
 

@@ -11,10 +11,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <linux/vhost_types.h>
 #include <linux/virtio_config.h>
-#include <linux/virtio_net.h>
 
+#include "net_features.h"
 #include "log.h"
 #include "net_dev.h"
 #include "poller.h"
@@ -26,20 +25,6 @@ static pthread_mutex_t devs_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* Wakes the main thread for broken rings; there while there are devices. */
 static int fault_fd = -1;
-
-/* What our rings can do, whatever the port. */
-#define RING_FEATURES                                                                              \
-	(1ULL << VIRTIO_F_VERSION_1 | 1ULL << VIRTIO_F_ANY_LAYOUT |                                \
-		1ULL << VIRTIO_F_NOTIFY_ON_EMPTY | 1ULL << VIRTIO_F_RING_PACKED |                  \
-		1ULL << VIRTIO_F_IN_ORDER | 1ULL << VIRTIO_RING_F_INDIRECT_DESC |                  \
-		1ULL << VIRTIO_RING_F_EVENT_IDX | 1ULL << VIRTIO_NET_F_MRG_RXBUF |                 \
-		1ULL << VU_F_PROTOCOL_FEATURES)
-
-#define SEGMENTATION_FEATURES                                                                      \
-	(1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |                         \
-		1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_HOST_UFO |                    \
-		1ULL << VIRTIO_NET_F_GUEST_TSO4 | 1ULL << VIRTIO_NET_F_GUEST_TSO6 |                \
-		1ULL << VIRTIO_NET_F_GUEST_ECN | 1ULL << VIRTIO_NET_F_GUEST_UFO | VHP_NET_F_USO)
 
 void
 vhp_net_devs_lock(void)
@@ -388,13 +373,7 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 	dev->loop = loop;
 	dev->port = port;
 	dev->vid = -1;
-	dev->offered = RING_FEATURES | port->ops->features(port);
-	if (!conf->tso)
-		dev->offered &= ~SEGMENTATION_FEATURES;
-	if (!conf->packed)
-		dev->offered &= ~(1ULL << VIRTIO_F_RING_PACKED);
-	if (conf->queues > 1)
-		dev->offered |= 1ULL << VIRTIO_NET_F_MQ;
+	dev->offered = vhp_net_features(conf, port->ops->features(port));
 	/* DPDK's thread looks the device up as soon as the socket exists. */
 	ret = alloc_qpairs(dev);
 	if (ret == 0 && conf->mtu_bytes != 0)

@@ -114,6 +114,12 @@ struct vhp_net_conf {
 int vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf,
 	struct vhp_port *port, struct vhp_net_dev **out);
 
+/**
+ * Print the virtio features that a device offers, and for each other why not.
+ * @param port_features  feature bits that its port can honour
+ */
+void vhp_net_features_print(FILE *out, const struct vhp_net_conf *conf, uint64_t port_features);
+
 /** Disconnect the front end, take the qpairs from their pollers, remove the socket. Takes NULL. */
 void vhp_net_dev_destroy(struct vhp_net_dev *dev);
 

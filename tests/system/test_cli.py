@@ -66,7 +66,7 @@ MISTAKES = [
     ([*PAIR, "--frobnicate"],
      '--frobnicate: unknown option (EAL\'s before "--", others after it)'),
     ([*PAIR, "--", "--frobnicate"], "--frobnicate: unknown option "
-     "(--poll-us, --rx-poll, --stats, --check, --version, --help)"),
+     "(--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help)"),
     ([*PAIR, "--stats", "1"], '--stats: on the wrong side (after "--")'),
     ([*PAIR, "--", "--stats", "never"], '--stats = "never": not a number (1..86400)'),
     ([*PAIR, "--", "--poll-us", "1000001"],

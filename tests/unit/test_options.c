@@ -68,7 +68,7 @@ read_line(struct command *command, const char *line, struct config *config, stru
 #define T1   "--vdev net_tap1 "
 #define PAIR V0 T0
 
-#define OWN  "--poll-us, --rx-poll, --stats, --check, --version, --help"
+#define OWN  "--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help"
 #define EAL  "EAL's before \"--\", others after it"
 #define KIND "one net_vhost and one net_tap"
 

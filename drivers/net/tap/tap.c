@@ -5,11 +5,13 @@
  * io_uring (tap_uring.c) where the kernel lets us.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <linux/virtio_net.h>
@@ -184,18 +186,41 @@ tap_set_mtu(struct vhp_port *port, uint16_t mtu_bytes)
 }
 
 static uint64_t
-tap_features(const struct vhp_port *port)
+features(const struct vhp_tap_conf *conf, bool has_uso)
 {
-	const struct tap_port *tap = container_of(port, struct tap_port, port);
-
-	if (!tap->conf.offload)
+	if (!conf->offload)
 		return 0;
 	return 1ULL << VIRTIO_NET_F_CSUM | 1ULL << VIRTIO_NET_F_GUEST_CSUM |
 	       1ULL << VIRTIO_NET_F_HOST_TSO4 | 1ULL << VIRTIO_NET_F_HOST_TSO6 |
 	       1ULL << VIRTIO_NET_F_HOST_ECN | 1ULL << VIRTIO_NET_F_GUEST_TSO4 |
 	       1ULL << VIRTIO_NET_F_GUEST_TSO6 | 1ULL << VIRTIO_NET_F_GUEST_ECN |
 	       1ULL << VIRTIO_NET_F_GUEST_UFO | 1ULL << VIRTIO_NET_F_HOST_UFO |
-	       (tap->has_uso ? VHP_NET_F_USO : 0);
+	       (has_uso ? VHP_NET_F_USO : 0);
+}
+
+uint64_t
+vhp_tap_features(const struct vhp_tap_conf *conf)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child == 0) {
+		struct vhp_tap_conf probe = {.queues = 1};
+		char iface[IFNAMSIZ] = "";
+		int fd = unshare(CLONE_NEWNET) < 0 ? -1 : tap_if_open(&probe, iface);
+
+		_exit(fd >= 0 && tap_if_has_uso(fd));
+	}
+	return features(conf, child > 0 && waitpid(child, &status, 0) == child &&
+				      WIFEXITED(status) && WEXITSTATUS(status) == 1);
+}
+
+static uint64_t
+tap_features(const struct vhp_port *port)
+{
+	const struct tap_port *tap = container_of(port, struct tap_port, port);
+
+	return features(&tap->conf, tap->has_uso);
 }
 
 static void

@@ -33,6 +33,13 @@ struct vhp_tap_conf {
 int vhp_tap_check(const struct vhp_tap_conf *conf, const char **key, char *why, size_t why_bytes);
 
 /**
+ * Virtio feature bits that such a tap can honour on this kernel. Asked of a tap in a
+ * network namespace of a child process, so that nothing appears on the host; usable
+ * before rte_eal_init().
+ */
+uint64_t vhp_tap_features(const struct vhp_tap_conf *conf);
+
+/**
  * Make (or attach to) the interface, set it up and return the port.
  * The caller owns it and ends it with port->ops->close(). Main thread.
  * @return 0 or a negative errno value; nothing is left on the host after a failure
