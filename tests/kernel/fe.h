@@ -23,7 +23,7 @@
 
 /* What the user asked for. */
 struct fe_opts {
-	const char *mode;   /* echo, flood, paced, hang, pair */
+	const char *mode;   /* echo, flood, paced, bounce, hang, pair */
 	const char *dev;    /* tap to make, or interface to bind to */
 	const char *peer;   /* where the source sends, default dev */
 	const char *socket; /* vhost-user socket, NULL: /dev/vhost-net */
@@ -101,6 +101,7 @@ unsigned fe_src_recv(struct fe *fe, uint64_t *bad);
 /* fe_run.c, fe_lost.c: return the exit status. */
 int fe_run_traffic(struct fe *fe);
 int fe_run_paced(struct fe *fe);
+int fe_run_bounce(struct fe *fe);
 int fe_run_hang(struct fe *fe);
 int fe_run_pair(struct fe *fe);
 

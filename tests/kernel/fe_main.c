@@ -11,7 +11,7 @@
 #include "fe.h"
 
 static const char usage[] =
-	"usage: fe -m echo|flood|paced|hang|pair [-i DEV] [-o PEER] [-s SOCKET] [-p] [-e]\n"
+	"usage: fe -m echo|flood|paced|bounce|hang|pair [-i DEV] [-o PEER] [-s SOCKET] [-p] [-e]\n"
 	"          [-r RING] [-t WINDOW_US] [-w FLIGHT] [-b FRAME_BYTES] [-d SECONDS]\n"
 	"          [-n ROUNDS] [-c CPU] [-v VHOST_CPU]\n"
 	"  -s  vhost-user socket of a back end that serves DEV; else /dev/vhost-net\n"
@@ -136,6 +136,8 @@ main(int argc, char **argv)
 		return fe_run_hang(&fe);
 	if (!strcmp(fe.o.mode, "pair"))
 		return fe_run_pair(&fe);
+	if (!strcmp(fe.o.mode, "bounce"))
+		return fe_run_bounce(&fe);
 	r = fe_mem_init(&fe);
 	if (!r && !fe.o.socket)
 		r = fe_kernel_open(&fe) ? -1 : fe_kernel_pin_worker(&fe);

@@ -180,3 +180,25 @@ fe_run_paced(struct fe *fe)
 		seq ? 100.0 * (double)fe->vq[FE_TX].kicks / seq : 0.0);
 	return !(seq && back == seq && !bad);
 }
+
+/* Only the source: somebody else serves DEV and sends every frame back. */
+int
+fe_run_bounce(struct fe *fe)
+{
+	uint64_t bad = 0, back = 0, start, stop, limit;
+	uint32_t seq = 0;
+
+	if (fe_src_open(fe))
+		return 1;
+	start = fe_now_us();
+	stop = start + fe->o.seconds * 1000000ull;
+	limit = stop + DRAIN_US;
+	for (uint64_t now = start; now < stop || (now < limit && back < seq); now = fe_now_us()) {
+		if (now < stop && seq - (uint32_t)back < fe->o.flight)
+			seq += fe_src_send(fe, seq, fe->o.flight - (seq - (uint32_t)back));
+		back += fe_src_recv(fe, &bad);
+	}
+	printf("mode=bounce sent=%u back=%llu bad=%llu\n", seq, (unsigned long long)back,
+		(unsigned long long)bad);
+	return !(seq && back == seq && !bad);
+}

@@ -34,6 +34,7 @@ install_needs()
 	need patch patch
 	need depmod kmod
 	need perl perl
+	need python3 python3
 	need xz xz-utils
 	[ -x /bin/busybox ] && ! ldd /bin/busybox >/dev/null 2>&1 || missing+=(busybox-static)
 	[ -r /usr/src/linux-source-6.1.tar.xz ] || missing+=(linux-source-6.1)
@@ -113,6 +114,31 @@ build_image()
 	cp "$HERE"/guest/*.sh "$IMG/t/"
 	install -m 755 "$HERE/guest/init" "$IMG/init"
 	cp "$WORK"/bin/* "$IMG/bin/"
+}
+
+# copy_with_libs FILE DESTINATION: a program or library and all that it is linked to.
+copy_with_libs()
+{
+	local lib
+	cp -L "$1" "$2"
+	for lib in $(ldd "$1" | grep -o '/[^ ]*'); do
+		[ -e "$IMG$lib" ] && continue
+		mkdir -p "$IMG$(dirname "$lib")"
+		cp -L "$lib" "$IMG$lib"
+	done
+}
+
+# add_dpdk DAEMON: the daemon, testpmd, and the drivers that DPDK loads at run time.
+add_dpdk()
+{
+	local dir=/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0 pmd
+	mkdir -p "$IMG$dir" "$IMG/usr/bin"
+	copy_with_libs "$1" "$IMG/bin/dpdk-vhost-rxpoll"
+	copy_with_libs "$(command -v dpdk-testpmd)" "$IMG/bin/dpdk-testpmd"
+	for pmd in net_vhost net_tap net_virtio bus_vdev bus_pci mempool_ring; do
+		copy_with_libs "$dir/librte_$pmd.so.23.0" "$IMG$dir/"
+	done
+	copy_with_libs /usr/lib/x86_64-linux-gnu/libgcc_s.so.1 "$IMG/usr/lib/x86_64-linux-gnu/"
 }
 
 pack_image()

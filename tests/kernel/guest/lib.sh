@@ -24,3 +24,41 @@ res()
 	rc=$?
 	echo "res $kind $variant status=$rc $(echo "$out" | tail -n 1)"
 }
+
+# Load one variant of virtio_crypto in place of the last; the rest are parameters.
+use_crypto()
+{
+	rmmod virtio_crypto 2>/dev/null
+	v=$1
+	shift
+	if ! insmod "/variants/virtio_crypto-$v.ko" "$@"; then
+		echo "res load $v status=1"
+		return 1
+	fi
+}
+
+# ok NAME CONDITION...: one check, as in "ok removal [ $x = 0 ]".
+ok()
+{
+	name=$1
+	shift
+	if "$@"; then echo "check pass $name"; else echo "check FAIL $name: $*"; fi
+}
+
+# wait_for SECONDS COMMAND...: until the command succeeds.
+wait_for()
+{
+	left=$(($1 * 10))
+	shift
+	until "$@"; do
+		left=$((left - 1))
+		[ $left -gt 0 ] || return 1
+		sleep 0.1
+	done
+}
+
+# field KEY LINE: the value in "... KEY=VALUE ..."
+field()
+{
+	echo "$2" | sed -n "s/.*\b$1=\([^ ]*\).*/\1/p"
+}

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads the console logs of the kernel rig: one table of medians and ranges for each
+plan, then one line "pass NAME", "FAIL NAME: why" or "skip NAME: why" for each check.
+
+usage: report.py PLAN=LOG...
+"""
+
+import re
+import statistics
+import sys
+
+ORDER = ["baseline", "mainline", "rxpoll-2", "rxpoll-4", "rxpoll", "wait", "vhost-net-mainline",
+         "vhost-net-rxpoll", "daemon", "testpmd"]
+COLUMNS = {
+    "rx_per_s": "{:.0f}", "gaps_per_s": "{:.1f}", "kicks_pct": "{:.3f}", "per_s": "{:.0f}",
+    "cpu_ms_each": "{:.3f}", "median_us": "{:.0f}", "hangs": "{:.0f}",
+}
+
+
+class Plan:
+    """The results of one boot: values by (kind, variant, key)."""
+
+    def __init__(self, path):
+        self.values = {}
+        self.checks = []
+        self.status = {}
+        with open(path, encoding="utf-8", errors="replace") as log:
+            for line in log:
+                self.take(line.rstrip())
+
+    def take(self, line):
+        m = re.match(r"res (\S+) (\S+) status=(\d+) ?(.*)", line)
+        if m:
+            kind, variant, status, rest = m.groups()
+            self.status.setdefault((kind, variant), []).append((int(status), rest))
+            for key, value in re.findall(r"(\w+)=(-?[\d.]+)", rest):
+                self.values.setdefault((kind, variant, key), []).append(float(value))
+            return
+        if re.match(r"res load \S+", line):
+            self.checks.append((False, line))
+        m = re.match(r"check (pass|FAIL) (.*)", line)
+        if m:
+            self.checks.append((m.group(1) == "pass", m.group(2)))
+        m = re.match(r"rig: kernel complaints (\d+)", line)
+        if m:
+            self.checks.append((m.group(1) == "0", f"no complaint of the kernel ({m.group(1)})"))
+
+    def median(self, kind, variant, key):
+        got = self.values.get((kind, variant, key))
+        return statistics.median(got) if got else None
+
+    def ratio(self, kind, key, over, under):
+        a, b = self.median(kind, over, key), self.median(kind, under, key)
+        return a / b if a is not None and b else None
+
+    def table(self):
+        kinds = list(dict.fromkeys(k for k, _, _ in self.values))
+        for kind in kinds:
+            keys = [c for c in COLUMNS if any(k == kind and c == key for k, _, key in self.values)]
+            variants = sorted({v for k, v, _ in self.values if k == kind},
+                              key=lambda v: ORDER.index(v) if v in ORDER else 99)
+            if not keys:
+                continue
+            print(f"\n{kind:24}" + "".join(f"{k:>30}" for k in keys))
+            for variant in variants:
+                row = f"  {variant:22}"
+                for key in keys:
+                    row += f"{self.cell(kind, variant, key):>30}"
+                print(row)
+
+    def cell(self, kind, variant, key):
+        got = self.values.get((kind, variant, key))
+        if not got:
+            return "-"
+        form = COLUMNS[key].format
+        return f"{form(statistics.median(got))} ({form(min(got))}..{form(max(got))}, {len(got)})"
+
+
+class Report:
+    """Checks that follow from the figures; the plans' own checks are passed on."""
+
+    def verdict(self, good, name, why=""):
+        print(f"pass {name}" if good else f"FAIL {name}: {why}")
+
+    def bar(self, value, name, test, text):
+        if value is None:
+            print(f"FAIL {name}: no figures")
+        else:
+            self.verdict(test(value), f"{name} ({value:.3g})", text)
+
+    def traffic(self, plan, name, exempt=()):
+        """Every run of the front end has to end well: nothing lost, nothing changed."""
+        for (kind, variant), runs in plan.status.items():
+            if (kind, variant) in exempt or not kind.startswith(
+                    ("echo", "flood", "paced", "bounce", "crypt", "rekey")):
+                continue
+            bad = [rest for status, rest in runs if status]
+            self.verdict(not bad, f"{name}: {kind} {variant}, {len(runs)} runs", "; ".join(bad))
+
+    def hang(self, plan, name):
+        for kind in ("hang", "hang-event"):
+            if (kind, "rxpoll", "hangs") not in plan.values:
+                continue
+            self.bar(plan.median(kind, "rxpoll", "hangs"), f"{name}: {kind}: rxpoll hangs of 12",
+                     lambda v: v == 0, "a receive notification was lost")
+            self.bar(plan.median(kind, "mainline", "hangs"),
+                     f"{name}: {kind}: mainline hangs of 12, as it is expected to",
+                     lambda v: v > 0, "the test does not show what it is for")
+
+    def vhost(self, plan):
+        self.traffic(plan, "vhost")
+        self.bar(plan.ratio("echo20", "rx_per_s", "rxpoll", "baseline"),
+                 "vhost: receive, T=20 ms W=128, rxpoll over baseline", lambda v: v >= 1.8,
+                 "the bar is 1.8")
+        self.bar(plan.median("echo20", "rxpoll", "gaps_per_s"),
+                 "vhost: gaps >= 10 ms of rxpoll per s", lambda v: v <= 5, "the bar is 5")
+        self.bar(plan.ratio("flood16", "kicks_pct", "rxpoll", "mainline"),
+                 "vhost: kicks per frame, short ring, rxpoll over mainline", lambda v: v < 0.5,
+                 "fewer are expected")
+
+    def lost(self, plan):
+        self.traffic(plan, "lost")
+        self.hang(plan, "lost")
+        window = plan.median("pair", "baseline", "window_us")
+        for variant, low in (("baseline", True), ("mainline", False), ("rxpoll", False),
+                             ("rxpoll=0", True)):
+            got = plan.median("pair", variant, "median_us")
+            self.bar(got, f"lost: pair: {variant}: us until a frame is received that came with "
+                     "transmit work", lambda v, low=low: v > window / 2 if low else v < window / 2,
+                     "baseline waits for a window, the others do not")
+        self.bar(plan.median("paced-packet", "rxpoll", "kicks_pct"),
+                 "lost: kicks per 100 frames, packet socket, rxpoll", lambda v: v < 10,
+                 "the window has no effect")
+        self.bar(plan.median("paced-packet", "mainline", "kicks_pct"),
+                 "lost: kicks per 100 frames, packet socket, mainline, as expected",
+                 lambda v: v > 50, "the test does not show what it is for")
+
+    def short(self, plan):
+        self.traffic(plan, "short")
+        self.hang(plan, "short")
+
+    def crypto(self, plan):
+        self.traffic(plan, "crypto")
+        self.bar(plan.ratio("rekey8", "per_s", "wait", "baseline"),
+                 "crypto: keys per s, 8 workers, wait over baseline", lambda v: v >= 2.5,
+                 "the bar is 2.5")
+        self.bar(plan.ratio("rekey8", "cpu_ms_each", "wait", "baseline"),
+                 "crypto: CPU per key, 8 workers, wait over baseline", lambda v: v <= 1 / 3,
+                 "the bar is 1/3")
+        self.bar(plan.ratio("rekey1", "per_s", "wait", "baseline"),
+                 "crypto: keys per s, 1 worker, wait over baseline", lambda v: v >= 0.2,
+                 "the bar is 0.2")
+
+    def user(self, plan):
+        self.traffic(plan, "user")
+
+    def gone(self, plan):
+        pass
+
+    def side(self, plan):
+        self.traffic(plan, "side")
+        for kind in ("echo", "flood"):
+            self.bar(plan.ratio(kind, "rx_per_s", "daemon", "vhost-net-mainline"),
+                     f"side: {kind}: daemon over vhost-net mainline", lambda v: v > 1,
+                     "the daemon is expected ahead")
+        self.bar(plan.ratio("echo", "rx_per_s", "vhost-net-rxpoll", "vhost-net-mainline"),
+                 "side: echo: vhost-net rxpoll over mainline", lambda v: v >= 0.9,
+                 "not behind, within the noise of emulation")
+
+
+def main():
+    report = Report()
+    plans = [(arg.partition("=")[0], Plan(arg.partition("=")[2])) for arg in sys.argv[1:]]
+    for name, plan in plans:
+        print(f"\n== {name}: median (least..most, runs)", end="")
+        plan.table()
+    print()
+    for name, plan in plans:
+        for good, what in plan.checks:
+            report.verdict(good, f"{name}: {what}")
+        getattr(report, name)(plan)
+
+
+if __name__ == "__main__":
+    main()
