@@ -50,6 +50,38 @@ judge_error(struct tap_queue *q, int error)
 	}
 }
 
+/*
+ * hdr_len is a hint for the device (virtio 1.2, 5.1.6.2.1), but the kernel refuses a frame
+ * whose hint is longer than itself. Send such a frame with a hint that fits, from a copy of its
+ * header, as the original is the guest's.
+ */
+static bool
+resend_with_sane_hint(struct tap_queue *q, const struct vhp_frame *f)
+{
+	uint8_t copy[VHP_MAX_HDR_BYTES];
+	struct virtio_net_hdr hdr;
+	struct iovec iov[VHP_MAX_IOV + 1] = {{copy, q->pq.hdr_bytes}};
+	uint32_t payload_bytes = f->len_bytes - q->pq.hdr_bytes;
+	size_t done = 0;
+	int n = 1;
+
+	for (uint16_t i = 0; i < f->n_iov; i++) {
+		size_t len = RTE_MIN(f->iov[i].iov_len, q->pq.hdr_bytes - done);
+
+		memcpy(copy + done, f->iov[i].iov_base, len);
+		done += len;
+		if (f->iov[i].iov_len > len)
+			iov[n++] = (struct iovec){
+				(uint8_t *)f->iov[i].iov_base + len, f->iov[i].iov_len - len};
+	}
+	memcpy(&hdr, copy, sizeof(hdr));
+	if (hdr.hdr_len <= payload_bytes || n > VHP_MAX_IOV)
+		return false;
+	hdr.hdr_len = 0;
+	memcpy(copy, &hdr, sizeof(hdr));
+	return writev(q->pq.fd, iov, n) > 0;
+}
+
 static uint16_t
 tx_writev(struct tap_queue *q, struct vhp_frame *frames, uint16_t n)
 {
@@ -63,7 +95,9 @@ tx_writev(struct tap_queue *q, struct vhp_frame *frames, uint16_t n)
 		if (likely(writev(q->pq.fd, f->iov, f->n_iov) >= 0))
 			continue;
 		f->drop = judge_error(q, errno);
-		if (f->drop == VHP_OK)
+		if (f->drop == VHP_DROP_HEADER && resend_with_sane_hint(q, f))
+			f->drop = VHP_OK;
+		else if (f->drop == VHP_OK)
 			break;
 	}
 	return i;
@@ -90,6 +124,10 @@ tx_uring(struct tap_queue *q, struct vhp_frame *frames, uint16_t n)
 		if (likely(results[i] >= 0))
 			continue;
 		f->drop = judge_error(q, -results[i]);
+		if (f->drop == VHP_DROP_HEADER && resend_with_sane_hint(q, f)) {
+			f->drop = VHP_OK;
+			continue;
+		}
 		if (f->drop != VHP_OK)
 			continue;
 		if (!any_sent(results + i + 1, n - i - 1))
