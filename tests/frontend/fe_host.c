@@ -56,7 +56,7 @@ set_int(int fd, int level, int option, int value)
 static int
 set_options(struct fe_host *h)
 {
-	int rc = set_int(h->fd, SOL_PACKET, PACKET_VNET_HDR, 1);
+	int rc = h->plain ? 0 : set_int(h->fd, SOL_PACKET, PACKET_VNET_HDR, 1);
 
 	if (rc == 0)
 		rc = set_int(h->fd, SOL_PACKET, PACKET_AUXDATA, 1);
@@ -94,6 +94,29 @@ fe_host_open(struct fe_host *h, const char *ifname, uint32_t timeout_ms)
 	return rc;
 }
 
+int
+fe_host_plain(struct fe_host *h)
+{
+	int rc = 0;
+
+	/* The option cannot be changed on a socket that is receiving already. */
+	if (!h->plain) {
+		struct sockaddr_ll sa = {.sll_family = AF_PACKET,
+			.sll_protocol = htons(ETH_P_ALL),
+			.sll_ifindex = h->ifindex};
+
+		close(h->fd);
+		h->plain = true;
+		h->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (h->fd < 0)
+			return -errno;
+		rc = set_options(h);
+		if (rc == 0 && bind(h->fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+			rc = -errno;
+	}
+	return rc;
+}
+
 void
 fe_host_close(struct fe_host *h)
 {
@@ -112,7 +135,7 @@ fe_host_send(
 		{.iov_base = &h, .iov_len = sizeof(struct virtio_net_hdr)},
 		{.iov_base = (void *)(uintptr_t)frame, .iov_len = len},
 	};
-	struct msghdr mh = {.msg_iov = iov, .msg_iovlen = 2};
+	struct msghdr mh = {.msg_iov = iov + host->plain, .msg_iovlen = 2U - host->plain};
 	ssize_t n;
 
 	if (hdr != NULL)
@@ -167,22 +190,23 @@ fe_host_recv(struct fe_host *h, struct virtio_net_hdr_v1 *hdr, void *buf, size_t
 		{.iov_base = hdr, .iov_len = sizeof(struct virtio_net_hdr)},
 		{.iov_base = buf, .iov_len = cap},
 	};
-	struct msghdr mh = {.msg_iov = iov,
-		.msg_iovlen = 2,
+	struct msghdr mh = {.msg_iov = iov + h->plain,
+		.msg_iovlen = 2U - h->plain,
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control)};
+	size_t hdr_bytes = h->plain ? 0 : sizeof(struct virtio_net_hdr);
 	ssize_t n;
 
-	hdr->num_buffers = 0;
+	memset(hdr, 0, sizeof(*hdr));
 	do
 		n = recvmsg(h->fd, &mh, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if ((size_t)n < sizeof(struct virtio_net_hdr))
+	if ((size_t)n < hdr_bytes)
 		return -EBADMSG;
 	h->n_received++;
-	return restore_tag(&mh, hdr, buf, (size_t)n - sizeof(struct virtio_net_hdr), cap);
+	return restore_tag(&mh, hdr, buf, (size_t)n - hdr_bytes, cap);
 }
 
 int

@@ -10,6 +10,7 @@
 #ifndef FE_HOST_H
 #define FE_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <linux/virtio_net.h>
@@ -18,6 +19,7 @@ struct fe_host {
 	int fd;
 	int ifindex;
 	char ifname[16];
+	bool plain; /**< frames without virtio-net header, see fe_host_plain() */
 	uint64_t n_sent;
 	uint64_t n_received; /**< all frames, strays included */
 	uint64_t n_dropped;  /**< lost by this socket itself: receive buffer full */
@@ -28,6 +30,12 @@ struct fe_host {
  * @return 0 or -errno (-ENODEV, -ENETDOWN).
  */
 int fe_host_open(struct fe_host *h, const char *ifname, uint32_t timeout_ms);
+
+/**
+ * Give up the virtio-net header: those received are zeros, none are sent. The kernel cannot
+ * put UDP fragmentation (UFO) into one, and fails to deliver such frames with it.
+ */
+int fe_host_plain(struct fe_host *h);
 
 /** NULL-safe; harmless when closed. */
 void fe_host_close(struct fe_host *h);

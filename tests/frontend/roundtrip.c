@@ -47,6 +47,7 @@ enum option_id {
 	O_QPAIR,
 	O_STALL,
 	O_LENIENT,
+	O_PLAIN,
 	O_HELP,
 };
 
@@ -84,6 +85,7 @@ static const struct option options[] = {
 	{"qpairs", required_argument, NULL, O_QPAIRS},
 	{"qpair", required_argument, NULL, O_QPAIR},
 	{"stall-ms", required_argument, NULL, O_STALL},
+	{"plain-host", no_argument, NULL, O_PLAIN},
 	{"lenient", no_argument, NULL, O_LENIENT},
 	{"help", no_argument, NULL, O_HELP},
 	{NULL, 0, NULL, 0},
@@ -116,6 +118,8 @@ static const char usage[] =
 	"  --restart N         stop and start the rings every N frames (never)\n"
 	"  --start N           first ring index (0)\n"
 	"  --qpairs N          queue pairs made (1); --qpair N: the one used (0)\n"
+	"  --plain-host        guest to host only, no headers at the host: for the kinds ufo4, "
+	"ufo6\n"
 	"  --lenient           accept deviations that drivers do not mind (other back ends)\n"
 	"  --stall-ms N        give up when nothing moves for so long (5000)\n";
 
@@ -287,6 +291,10 @@ device_option(struct rt_opts *o, int id, const char *arg)
 	case O_QPAIR:
 		o->qpair = (uint32_t)fe_opt_number("qpair", arg, 0, FE_QPAIRS_MAX - 1);
 		break;
+	case O_PLAIN:
+		o->plain_host = true;
+		o->direction = RT_TX;
+		break;
 	case O_LENIENT:
 		o->net.lenient = true;
 		break;
@@ -407,6 +415,8 @@ main(int argc, char **argv)
 
 	parse(&opts, argc, argv);
 	rc = fe_host_open(&host, opts.iface, 5000);
+	if (rc == 0 && opts.plain_host)
+		rc = fe_host_plain(&host);
 	if (rc != 0) {
 		fprintf(stderr, "fe-roundtrip: %s: %s\n", opts.iface, strerror(-rc));
 		return 2;

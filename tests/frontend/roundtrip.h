@@ -28,7 +28,7 @@ struct rt_opts {
 	enum rt_direction direction;
 	enum fe_chain chain;
 	enum fe_hdr_place hdr_place;
-	bool verbose;
+	bool plain_host; /**< the host's socket carries no virtio-net headers */
 };
 
 /** One direction of traffic. */
