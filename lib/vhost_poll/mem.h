@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "vhp_iov.h"
+
 /** Most regions of one device (vhost-user specification, "Memory regions"). */
 #define VHP_MEM_MAX_REGIONS 8
 
@@ -64,13 +66,5 @@ vhp_mem_map(const struct vhp_mem *mem, uint32_t *hint, uint64_t gpa, uint64_t *l
  */
 uint32_t vhp_mem_to_iov(const struct vhp_mem *mem, uint32_t *hint, uint64_t gpa, uint32_t len_bytes,
 	struct iovec *iov, uint32_t room);
-
-/** Copy len_bytes to offset of the pieces; returns bytes copied (fewer at their end). */
-size_t vhp_iov_write(
-	const struct iovec *iov, uint32_t n_iov, size_t offset, const void *src, size_t len_bytes);
-
-/** Copy len_bytes from offset of the pieces; returns bytes copied (fewer at their end). */
-size_t vhp_iov_read(
-	const struct iovec *iov, uint32_t n_iov, size_t offset, void *dst, size_t len_bytes);
 
 #endif /* VHP_MEM_H */
