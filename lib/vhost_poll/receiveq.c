@@ -321,6 +321,10 @@ vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 		;
 	if (qp->starved)
 		qp->stats.no_buffers++;
+	if (unlikely(qp->pq->refused > 0)) {
+		qp->rx.stats.drops[VHP_DROP_HEADER] += qp->pq->refused;
+		qp->pq->refused = 0;
+	}
 	if (unlikely(qp->pq->wait == VHP_PORT_MEMORY))
 		vhp_vring_break(&qp->rx, VHP_RING_MEMORY);
 	flush(qp);

@@ -69,6 +69,7 @@ struct vhp_frame {
 enum vhp_port_wait {
 	VHP_PORT_READY,
 	VHP_PORT_FULL,   /**< wait until the descriptor is writable */
+	VHP_PORT_BUSY,   /**< full, and no descriptor tells when it is not: look again soon */
 	VHP_PORT_DOWN,   /**< link down or gone: look again from time to time */
 	VHP_PORT_MEMORY, /**< the kernel found guest memory gone (EFAULT): the device ends */
 };
@@ -76,9 +77,13 @@ enum vhp_port_wait {
 /** One queue of a port. The driver embeds it in its own structure. */
 struct vhp_port_queue {
 	struct vhp_port *port;
-	int fd;                  /**< readable: a frame waits; main thread writes, poller reads */
+	/** Readable: a frame waits; -1: nothing tells. Main thread writes, poller reads. */
+	int fd;
 	uint16_t hdr_bytes;      /**< 10 or 12; main thread writes while no poller has it */
 	enum vhp_port_wait wait; /**< poller writes */
+	bool pending;            /**< frames wait in the driver, whatever fd says; poller */
+	uint64_t refused;        /**< received frames with a header that nobody can carry out, not
+				      yet counted; poller */
 };
 
 /** A driver's functions. */
