@@ -28,6 +28,8 @@
 #define EVENTS       64
 /* A ring without a kick descriptor is looked at so often. */
 #define NO_KICK_NS   1000000
+/* A port without a descriptor, or with one that does not tell of room, is looked at so often. */
+#define NO_FD_NS     100000
 /* A port whose link is down is looked at so often. */
 #define LINK_DOWN_NS 10000000
 
@@ -74,6 +76,16 @@ watch_port(struct vhp_poller *p, struct vhp_qpair *qp, uint32_t events)
 	w->events = ev.events;
 }
 
+/* What the sleep may last for the port's sake. */
+static void
+limit_port(const struct vhp_qpair *qp, struct limit *limit)
+{
+	if (qp->pq->wait == VHP_PORT_DOWN)
+		shorten(limit, LINK_DOWN_NS);
+	else if (qp->pq->wait == VHP_PORT_BUSY || qp->pq->fd < 0)
+		shorten(limit, NO_FD_NS);
+}
+
 /* Returns true if there is work already. */
 static bool
 arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
@@ -81,8 +93,7 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 	uint32_t events = 0;
 	bool work = false;
 
-	if (qp->pq->wait == VHP_PORT_DOWN)
-		shorten(limit, LINK_DOWN_NS);
+	limit_port(qp, limit);
 	if (ring_alive(&qp->tx)) {
 		if (qp->pq->wait == VHP_PORT_FULL)
 			events |= EPOLLOUT;
@@ -92,6 +103,8 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 	if (ring_alive(&qp->rx)) {
 		if (qp->starved)
 			work |= arm_ring(&qp->rx, limit);
+		else if (qp->pq->pending)
+			work = true;
 		else if (qp->pq->wait != VHP_PORT_DOWN)
 			events |= EPOLLIN;
 	}
