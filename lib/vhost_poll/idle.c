@@ -32,6 +32,8 @@
 #define NO_FD_NS     100000
 /* A port whose link is down is looked at so often. */
 #define LINK_DOWN_NS 10000000
+/* A frame that waits for buffers is not waited for longer than receiveq.c allows. */
+#define PENDING_NS 100000000
 
 /* What the sleep at hand may last; -1: for ever. */
 struct limit {
@@ -100,6 +102,8 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 		else if (qp->pq->wait == VHP_PORT_READY)
 			work |= arm_ring(&qp->tx, limit);
 	}
+	if (qp->pending_bytes > 0)
+		shorten(limit, PENDING_NS);
 	if (ring_alive(&qp->rx)) {
 		if (qp->starved)
 			work |= arm_ring(&qp->rx, limit);

@@ -205,8 +205,8 @@ start_qpair(struct vhp_net_dev *dev, uint16_t index)
 	struct vhp_qpair *qp = &dev->qpairs[index];
 	bool rx = start_ring(dev, 2 * index);
 	bool tx = start_ring(dev, 2 * index + 1);
-	/* The host sends to queues in use; the first takes what comes before any is. */
-	int ret = qp->port->steer(qp->pq, rx || index == 0);
+	/* The host's side of a queue is there while used; the first takes what comes before. */
+	int ret = qp->port->steer(qp->pq, rx || (tx && !qp->tx.discard) || index == 0);
 
 	if (!rx && !tx)
 		return;

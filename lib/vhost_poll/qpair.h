@@ -77,6 +77,7 @@ struct vhp_qpair {
 	uint32_t want_bytes;    /**< buffer space to offer to the port for one frame */
 	bool starved;           /**< the last frame found too little buffer space */
 	uint32_t pending_bytes; /**< a frame in bounce that waits for buffers; 0: none */
+	uint64_t pending_tsc;   /**< since when it waits */
 	uint8_t *bounce;        /**< VHP_BOUNCE_BYTES */
 	uint16_t small_run;     /**< small frames since the last large one */
 	bool bad_next;          /**< the chain behind the stash breaks a rule */

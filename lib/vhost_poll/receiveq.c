@@ -13,12 +13,15 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 
 #include "qpair.h"
 
 /* Buffer space for frames without segmentation offload, and for those with. */
 #define WANT_SMALL_BYTES 2048
 #define WANT_LARGE_BYTES (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES)
+/* A frame waits so long for a guest that has buffers out, but too few, then it is dropped. */
+#define PENDING_S        1
 /* A burst ends after so many bytes: the transmit side waits meanwhile. */
 #define BURST_BYTES      0x40000
 
@@ -131,14 +134,21 @@ gather(struct vhp_qpair *qp, uint32_t want_bytes)
 	}
 }
 
-/* The guest cannot post more: every entry of the ring is in the stash, or the stash is full. */
+/*
+ * The guest cannot post more: every descriptor of the ring is in the stash, or the stash is
+ * full; or it will not: it had its time.
+ */
 static bool
 all_posted(const struct vhp_qpair *qp)
 {
 	const struct vhp_stash *st = &qp->stash;
-	uint32_t held = st->tail - st->head;
+	uint32_t held = 0;
 
-	return held >= qp->rx.size || st->iov_room - (st->iov_tail - st->iov_head) < VHP_MAX_IOV;
+	for (uint32_t i = st->head; i < st->tail; i++)
+		held += st->frames[i].n_desc;
+	return held >= qp->rx.size ||
+	       rte_rdtsc() - qp->pending_tsc > PENDING_S * rte_get_tsc_hz() ||
+	       st->iov_room - (st->iov_tail - st->iov_head) < VHP_MAX_IOV;
 }
 
 static inline void
@@ -234,6 +244,7 @@ fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struc
 	/* Gathering may retire buffers, so the frame is first made whole on our side. */
 	vhp_iov_read(st->iov + st->iov_head, st->iov_tail - st->iov_head, 0, qp->bounce, cap_bytes);
 	qp->pending_bytes = len_bytes;
+	qp->pending_tsc = rte_rdtsc();
 	return fill_pending(qp, work);
 }
 

@@ -78,6 +78,8 @@ walk_chain(struct vhp_vring *vr, struct vhp_frame *f, uint32_t room)
 
 	for (uint32_t turns = 0; turns < most; turns++) {
 		struct vring_desc d = read_desc(vr->desc, i);
+
+		f->n_desc = turns + 1;
 		enum vhp_drop drop;
 
 		if (d.flags & VRING_DESC_F_INDIRECT)
@@ -127,7 +129,7 @@ split_take(struct vhp_vring *vr, struct vhp_frame *frames, uint16_t n, struct io
 			.iov = iov,
 			.id = __atomic_load_n(
 				&vr->avail->ring[vr->last_avail & mask], __ATOMIC_RELAXED),
-			.n_desc = 1,
+
 		};
 		if (unlikely(f->id >= vr->size)) {
 			vhp_vring_break(vr, VHP_RING_HEAD);
