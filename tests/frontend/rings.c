@@ -243,13 +243,71 @@ run_all(const struct rg_opts *o, const struct selection *sel)
 	return n.failed == 0 && n.passed > 0 ? 0 : 1;
 }
 
-static int
+static void
 list_rows(void)
 {
 	for (size_t t = 0; t < FE_ARRAY_SIZE(tables); t++)
 		for (const struct rg_case *c = tables[t]; c->name != NULL; c++)
 			printf("%-26s %s\n", c->name, c->what);
-	return 0;
+}
+
+static void
+parse(struct rg_opts *o, struct selection *sel, int argc, char **argv)
+{
+	int id;
+
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (id) {
+		case 's':
+			o->net.path = optarg;
+			break;
+		case 'i':
+			o->iface = optarg;
+			break;
+		case 'S':
+			o->second = optarg;
+			break;
+		case 'I':
+			o->second_iface = optarg;
+			break;
+		case 'c':
+			if (sel->n < NAMES_MAX)
+				sel->name[sel->n++] = optarg;
+			break;
+		case 'l':
+			list_rows();
+			exit(0);
+		case '1':
+			sel->layouts = RG_SPLIT_DIRECT | RG_SPLIT_INDIRECT;
+			break;
+		case '2':
+			sel->layouts = RG_PACKED_DIRECT | RG_PACKED_INDIRECT;
+			break;
+		case 'g':
+			o->gap_ms = (uint32_t)fe_opt_number("gap-ms", optarg, 1, 60000);
+			break;
+		case 'u':
+			o->used_ms = (uint32_t)fe_opt_number("used-ms", optarg, 1, 60000);
+			break;
+		case 'P':
+			o->pid = (int)fe_opt_number("pid", optarg, 1, INT32_MAX);
+			break;
+		case 'd':
+			o->seed = fe_opt_number("seed", optarg, 0, UINT64_MAX);
+			break;
+		case 'n':
+			o->net.lenient = true;
+			break;
+		default:
+			fputs(usage, id == 'h' ? stdout : stderr);
+			exit(id == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc || o->net.path == NULL || o->iface == NULL ||
+		(o->second == NULL) != (o->second_iface == NULL)) {
+		fputs(usage, stderr);
+		exit(2);
+	}
 }
 
 int
@@ -271,58 +329,7 @@ main(int argc, char **argv)
 		.used_ms = 1000,
 	};
 	struct selection sel = {.layouts = ~0U};
-	int id;
 
-	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (id) {
-		case 's':
-			o.net.path = optarg;
-			break;
-		case 'i':
-			o.iface = optarg;
-			break;
-		case 'S':
-			o.second = optarg;
-			break;
-		case 'I':
-			o.second_iface = optarg;
-			break;
-		case 'c':
-			if (sel.n < NAMES_MAX)
-				sel.name[sel.n++] = optarg;
-			break;
-		case 'l':
-			return list_rows();
-		case '1':
-			sel.layouts = RG_SPLIT_DIRECT | RG_SPLIT_INDIRECT;
-			break;
-		case '2':
-			sel.layouts = RG_PACKED_DIRECT | RG_PACKED_INDIRECT;
-			break;
-		case 'g':
-			o.gap_ms = (uint32_t)fe_opt_number("gap-ms", optarg, 1, 60000);
-			break;
-		case 'u':
-			o.used_ms = (uint32_t)fe_opt_number("used-ms", optarg, 1, 60000);
-			break;
-		case 'P':
-			o.pid = (int)fe_opt_number("pid", optarg, 1, INT32_MAX);
-			break;
-		case 'd':
-			o.seed = fe_opt_number("seed", optarg, 0, UINT64_MAX);
-			break;
-		case 'n':
-			o.net.lenient = true;
-			break;
-		default:
-			fputs(usage, id == 'h' ? stdout : stderr);
-			return id == 'h' ? 0 : 2;
-		}
-	}
-	if (optind < argc || o.net.path == NULL || o.iface == NULL ||
-		(o.second == NULL) != (o.second_iface == NULL)) {
-		fputs(usage, stderr);
-		return 2;
-	}
+	parse(&o, &sel, argc, argv);
 	return run_all(&o, &sel);
 }

@@ -93,6 +93,8 @@ ping_loop(void *arg)
 	struct rg_second *s = arg;
 	bool stop = false;
 
+	/* Here, so that this thread is among those watched. */
+	fe_sched_open(&s->sched, s->opts->pid);
 	while (!stop) {
 		uint64_t start = fe_now_ns(), end = start / 1000 + LOST_US, took;
 		int rc;
@@ -129,7 +131,6 @@ rg_second_start(const struct rg_opts *o)
 	cfg.rx_buf_bytes = cfg.tx_buf_bytes = 2048;
 	cfg.extra_bytes = 0;
 	pthread_mutex_init(&s->lock, NULL);
-	fe_sched_open(&s->sched, o->pid);
 	if (fe_net_open(&s->net, &cfg) == 0 && fe_host_open(&s->host, o->second_iface, 5000) == 0 &&
 		fe_stream_init(&s->stream, 3, o->seed) == 0 && fe_net_start(&s->net) == 0 &&
 		pthread_create(&s->thread, NULL, ping_loop, s) == 0)
@@ -137,7 +138,6 @@ rg_second_start(const struct rg_opts *o)
 	fe_net_close(&s->net);
 	fe_host_close(&s->host);
 	fe_stream_free(&s->stream);
-	fe_sched_close(&s->sched);
 	free(s);
 	return NULL;
 }

@@ -302,6 +302,62 @@ set_number(uint32_t *dst, const char *name, const char *text)
 	*dst = (uint32_t)fe_opt_number(name, text, 0, 1000000000);
 }
 
+static void
+parse(struct wk_opts *o, const char **mode_list, const char **case_list, int argc, char **argv)
+{
+	uint32_t pid = 0;
+	int id;
+
+	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (id) {
+		case 's':
+			o->net.path = optarg;
+			break;
+		case 'S':
+			o->net.server = true;
+			break;
+		case 'i':
+			o->iface = optarg;
+			break;
+		case 'c':
+			*case_list = optarg;
+			break;
+		case 'm':
+			*mode_list = optarg;
+			break;
+		case 'r':
+			set_number(&o->rounds, "rounds", optarg);
+			break;
+		case 'p':
+			set_number(&o->poll_us, "poll-us", optarg);
+			break;
+		case 'l':
+			set_number(&o->limit_us, "limit-us", optarg);
+			break;
+		case 'L':
+			set_number(&o->lost_us, "lost-us", optarg);
+			break;
+		case 'P':
+			set_number(&pid, "pid", optarg);
+			break;
+		case 'd':
+			o->seed = fe_opt_number("seed", optarg, 0, UINT64_MAX);
+			break;
+		case 'n':
+			o->net.lenient = true;
+			break;
+		default:
+			fputs(usage, id == 'h' ? stdout : stderr);
+			exit(id == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc || o->net.path == NULL || o->iface == NULL) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	o->pid = (int)pid;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -317,56 +373,7 @@ main(int argc, char **argv)
 		.lost_us = 2000000,
 	};
 	const char *mode_list = NULL, *case_list = NULL;
-	uint32_t pid = 0;
-	int id;
 
-	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (id) {
-		case 's':
-			o.net.path = optarg;
-			break;
-		case 'S':
-			o.net.server = true;
-			break;
-		case 'i':
-			o.iface = optarg;
-			break;
-		case 'c':
-			case_list = optarg;
-			break;
-		case 'm':
-			mode_list = optarg;
-			break;
-		case 'r':
-			set_number(&o.rounds, "rounds", optarg);
-			break;
-		case 'p':
-			set_number(&o.poll_us, "poll-us", optarg);
-			break;
-		case 'l':
-			set_number(&o.limit_us, "limit-us", optarg);
-			break;
-		case 'L':
-			set_number(&o.lost_us, "lost-us", optarg);
-			break;
-		case 'P':
-			set_number(&pid, "pid", optarg);
-			break;
-		case 'd':
-			o.seed = fe_opt_number("seed", optarg, 0, UINT64_MAX);
-			break;
-		case 'n':
-			o.net.lenient = true;
-			break;
-		default:
-			fputs(usage, id == 'h' ? stdout : stderr);
-			return id == 'h' ? 0 : 2;
-		}
-	}
-	if (optind < argc || o.net.path == NULL || o.iface == NULL) {
-		fputs(usage, stderr);
-		return 2;
-	}
-	o.pid = (int)pid;
+	parse(&o, &mode_list, &case_list, argc, argv);
 	return run_all(&o, mode_list, case_list);
 }
