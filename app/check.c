@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "ports.h"
 #include "value.h"
 
 /* Why no socket can be made at a path, and what would be right. */
@@ -48,21 +49,6 @@ check_socket(const struct device *dev, struct mistake *why)
 	if (dev->net.client && rc != -EEXIST && rc != -ENOTDIR)
 		return 0;
 	return rc == 0 ? 0 : socket_mistake(dev, rc, why);
-}
-
-static int
-check_tap(const struct device *dev, struct mistake *why)
-{
-	const char *key = "";
-	const char *given;
-	char text[256] = "";
-
-	if (vhp_tap_check(&dev->tap, &key, text, sizeof(text)) == 0)
-		return 0;
-	if (key[0] == '\0')
-		return mistake(why, "%s: %s", dev->name, text);
-	given = strcmp(key, "bridge") == 0 ? dev->tap.bridge : dev->tap.iface;
-	return mistake(why, "%s: %s = \"%s\": %s", dev->name, key, given, text);
 }
 
 /* A number as it is, else a name to look up. Returns what is wrong, or NULL. */
@@ -123,8 +109,8 @@ check_host(struct config *config, struct mistake *why)
 			rc = resolve_users(dev, why);
 			if (rc == 0)
 				rc = check_socket(dev, why);
-		} else if (dev->kind == DEVICE_NET_TAP) {
-			rc = check_tap(dev, why);
+		} else {
+			rc = port_check(dev, why);
 		}
 	}
 	return rc;
@@ -157,8 +143,11 @@ check_print_pairs(const struct config *config, FILE *out)
 		const struct device *vhost = &config->devices[config->pairs[i].vhost];
 		const struct device *port = &config->devices[config->pairs[i].port];
 
-		fprintf(out, "%s (%s, %s) <-> %s (%s)\n", vhost->name, vhost->net.iface,
-			vhost->net.client ? "client" : "server", port->name, port->tap.iface);
+		const char *place = port_place(port);
+
+		fprintf(out, "%s (%s, %s) <-> %s", vhost->name, vhost->net.iface,
+			vhost->net.client ? "client" : "server", port->name);
+		fprintf(out, place[0] != '\0' ? " (%s)\n" : "%s\n", place);
 	}
 }
 
@@ -169,6 +158,6 @@ check_print_features(const struct config *config, FILE *out)
 		const struct device *vhost = &config->devices[config->pairs[i].vhost];
 		const struct device *port = &config->devices[config->pairs[i].port];
 
-		vhp_net_features_print(out, &vhost->net, vhp_tap_features(&port->tap));
+		vhp_net_features_print(out, &vhost->net, port_features(port));
 	}
 }

@@ -8,7 +8,7 @@
 
 #include "config.h"
 
-#define DEVICE_NAMES "net_vhost<N>, net_tap<N> or a device of DPDK's"
+#define DEVICE_NAMES "net_vhost<N>, net_tap<N>, net_af_packet<N> or a device of DPDK's"
 
 void
 config_init(struct config *config)
@@ -130,6 +130,9 @@ check_unique(const struct config *config, const struct device *dev, struct mista
 		if (dev->kind == DEVICE_NET_TAP && strchr(dev->tap.iface, '%') == NULL &&
 			strcmp(other->tap.iface, dev->tap.iface) == 0)
 			iface = dev->tap.iface;
+		if (dev->kind == DEVICE_NET_AF_PACKET &&
+			strcmp(other->af_packet.iface, dev->af_packet.iface) == 0)
+			iface = dev->af_packet.iface;
 		if (iface != NULL)
 			return mistake(why, "%s: iface = \"%s\": %s has it (one device each)",
 				dev->name, iface, other->name);

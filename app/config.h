@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "drivers/net/af_packet/af_packet.h"
 #include "drivers/net/tap/tap.h"
 #include "keys.h"
 #include "mistake.h"
@@ -36,8 +37,9 @@ struct device {
 	char socket_group[CONFIG_USER_BYTES]; /**< name or number; check.c fills net.socket_group */
 	bool mac_fixed;                       /**< mac=fixed: numbered when the device is added */
 	union {
-		struct vhp_net_conf net; /**< DEVICE_NET_VHOST */
-		struct vhp_tap_conf tap; /**< DEVICE_NET_TAP */
+		struct vhp_net_conf net;             /**< DEVICE_NET_VHOST */
+		struct vhp_tap_conf tap;             /**< DEVICE_NET_TAP */
+		struct vhp_af_packet_conf af_packet; /**< DEVICE_NET_AF_PACKET */
 	};
 };
 

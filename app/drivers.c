@@ -71,9 +71,9 @@ drivers_check(const struct config *config, struct mistake *why)
 		loaded = true;
 		if (!known(dev))
 			return mistake(why,
-				"%s: unknown device (net_vhost<N>, net_tap<N>, or one that DPDK "
-				"has "
-				"a driver for)",
+				"%s: unknown device (net_vhost<N>, net_tap<N>, net_af_packet<N>, "
+				"or "
+				"one that DPDK has a driver for)",
 				dev->name);
 	}
 	return 0;

@@ -58,6 +58,22 @@ static const struct key net_tap_keys[] = {
 		"pass checksum and segmentation offloads through"},
 };
 
+/* Preset of framesz and framecnt: 16 MiB, some hundred frames of 64 KiB. */
+#define FRAME_BYTES 2048
+#define FRAME_COUNT 8192
+
+static const struct key net_af_packet_keys[] = {
+	{"iface", KEY_BRIDGE, 1, IFNAMSIZ - 1, DEV(af_packet.iface), NULL, "interface of the host"},
+	{"qpairs", KEY_U16, 1, VHP_MAX_QUEUES, DEV(af_packet.queues), "as its net_vhost", "queues"},
+	{"framesz", KEY_INT, 64, 1 << 20, DEV(af_packet.frame_bytes), "2048",
+		"times framecnt: bytes that the kernel keeps in each queue"},
+	{"framecnt", KEY_INT, 1, 1 << 20, DEV(af_packet.frame_count), "8192",
+		"times framesz: bytes that the kernel keeps in each queue"},
+	{"qdisc_bypass", KEY_BOOL, 0, 1, DEV(af_packet.qdisc_bypass), "0",
+		"send past the interface's queueing discipline"},
+	{"blocksz", KEY_IGNORED, 1, INT32_MAX, 0, "none", "accepted, without effect"},
+};
+
 static_assert(sizeof(net_vhost_keys) / sizeof(net_vhost_keys[0]) <= 32, "device::given");
 static_assert(sizeof(net_tap_keys) / sizeof(net_tap_keys[0]) <= 32, "device::given");
 
@@ -83,6 +99,17 @@ net_tap_defaults(struct device *dev)
 	dev->tap.offload = true;
 }
 
+static void
+net_af_packet_defaults(struct device *dev)
+{
+	struct vhp_af_packet_conf *conf = &dev->af_packet;
+
+	snprintf(conf->name, sizeof(conf->name), "%.*s", VHP_NAME_BYTES - 1, dev->name);
+	conf->queues = 1;
+	conf->frame_bytes = FRAME_BYTES;
+	conf->frame_count = FRAME_COUNT;
+}
+
 #define TABLE(keys) keys, sizeof(keys) / sizeof(keys[0])
 
 const struct kind kinds[DEVICE_KINDS] = {
@@ -90,6 +117,9 @@ const struct kind kinds[DEVICE_KINDS] = {
 		net_vhost_defaults, TABLE(net_vhost_keys)},
 	[DEVICE_NET_TAP] = {"net_tap", "eth_tap", "a tap interface of the host", net_tap_defaults,
 		TABLE(net_tap_keys)},
+	[DEVICE_NET_AF_PACKET] = {"net_af_packet", "eth_af_packet",
+		"a packet socket on an interface of the host", net_af_packet_defaults,
+		TABLE(net_af_packet_keys)},
 };
 
 const char *
@@ -97,7 +127,6 @@ key_allowed(const struct key *key, char *out, size_t out_bytes)
 {
 	switch (key->type) {
 	case KEY_BOOL:
-	case KEY_IGNORED:
 		snprintf(out, out_bytes, "0 or 1");
 		break;
 	case KEY_FLAG:
@@ -105,7 +134,12 @@ key_allowed(const struct key *key, char *out, size_t out_bytes)
 		break;
 	case KEY_U16:
 	case KEY_INT:
-		snprintf(out, out_bytes, "%lld..%lld", (long long)key->min, (long long)key->max);
+	case KEY_IGNORED:
+		if (key->type == KEY_IGNORED && key->max == 1)
+			snprintf(out, out_bytes, "0 or 1");
+		else
+			snprintf(out, out_bytes, "%lld..%lld", (long long)key->min,
+				(long long)key->max);
 		break;
 	case KEY_MODE:
 		snprintf(out, out_bytes, "octal %llo..%llo", (long long)key->min,
@@ -168,10 +202,13 @@ set_mac(struct device *dev, const char *value)
 static const char *
 set_ignored(struct device *dev, unsigned int index, const char *value)
 {
+	const struct key *key = &kinds[dev->kind].keys[index];
 	bool on = false;
-	const char *wrong = value_bool(value, &on);
+	int64_t n = 0;
+	const char *wrong = key->max == 1 ? value_bool(value, &on)
+					  : value_number(value, 0, key->min, key->max, &n);
 
-	if (on)
+	if (on || n != 0)
 		dev->ignored |= 1u << index;
 	return wrong;
 }

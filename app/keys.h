@@ -18,7 +18,7 @@ struct device;
 enum key_type {
 	KEY_BOOL,    /**< bool: 0 or 1 */
 	KEY_FLAG,    /**< bool: also without a value, which is 1 */
-	KEY_IGNORED, /**< 0 or 1 of another back end, without effect here */
+	KEY_IGNORED, /**< 0 or 1, or min..max, of another back end, without effect here */
 	KEY_U16,     /**< uint16_t, min..max */
 	KEY_INT,     /**< int, min..max */
 	KEY_MODE,    /**< mode_t, octal */
@@ -44,6 +44,7 @@ struct key {
 enum device_kind {
 	DEVICE_NET_VHOST,
 	DEVICE_NET_TAP,
+	DEVICE_NET_AF_PACKET,
 	DEVICE_KINDS,              /**< number of kinds that this daemon serves */
 	DEVICE_EAL = DEVICE_KINDS, /**< served by a driver of DPDK's */
 };

@@ -10,7 +10,7 @@
 
 #include "config.h"
 
-#define ALLOWED_PAIRS "one net_vhost and one net_tap"
+#define ALLOWED_PAIRS "one net_vhost and one host port"
 
 /* "net_tap0, net_tap1": the ports, for messages. Returns out. */
 static const char *
@@ -40,7 +40,7 @@ check_kinds(const struct device *a, const struct device *b, struct mistake *why)
 		return mistake(why,
 			"%s: cannot be joined with %s, which is served by DPDK (" ALLOWED_PAIRS ")",
 			eal == a ? b->name : a->name, eal->name);
-	if (a->kind == b->kind)
+	if ((a->kind == DEVICE_NET_VHOST) == (b->kind == DEVICE_NET_VHOST))
 		return mistake(
 			why, "%s: cannot be joined with %s (" ALLOWED_PAIRS ")", a->name, b->name);
 	return 0;
@@ -118,22 +118,37 @@ join_in_order(struct config *config, struct mistake *why)
 	return 0;
 }
 
+/* Queues of a port, and the key that sets them. */
+static uint16_t *
+port_queues(struct device *port, const char **key)
+{
+	switch (port->kind) {
+	case DEVICE_NET_AF_PACKET:
+		*key = "qpairs";
+		return &port->af_packet.queues;
+	default:
+		*key = "queues";
+		return &port->tap.queues;
+	}
+}
+
 /* A qpair needs a port queue and a port queue a qpair. */
 static int
 match_queues(const struct device *vhost, struct device *port, struct mistake *why)
 {
 	char given[16], allowed[80];
+	const char *key;
+	uint16_t *queues = port_queues(port, &key);
 
-	if (!key_given(port, "queues")) {
-		port->tap.queues = vhost->net.queues;
+	if (!key_given(port, key)) {
+		*queues = vhost->net.queues;
 		return 0;
 	}
-	if (port->tap.queues == vhost->net.queues)
+	if (*queues == vhost->net.queues)
 		return 0;
-	snprintf(given, sizeof(given), "%u", port->tap.queues);
+	snprintf(given, sizeof(given), "%u", *queues);
 	snprintf(allowed, sizeof(allowed), "%u, as %s has", vhost->net.queues, vhost->name);
-	return mistake_value(
-		why, port->name, "queues", given, "not the number of its peer", allowed);
+	return mistake_value(why, port->name, key, given, "not the number of its peer", allowed);
 }
 
 static int

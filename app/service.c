@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "ports.h"
 #include "service.h"
 
 struct service {
@@ -130,7 +131,7 @@ service_open_ports(struct service *service)
 		const struct device *dev =
 			&service->config->devices[service->config->pairs[i].port];
 
-		rc = vhp_tap_open(service->loop, &dev->tap, &service->ports[i]);
+		rc = port_open(dev, service->loop, &service->ports[i]);
 	}
 	return rc;
 }

@@ -4,6 +4,7 @@
  * what they mean.
  */
 #include <assert.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,9 +38,10 @@ struct wrong {
 
 static const struct wrong device_lines[] = {
 	/* names */
-	{"", "--vdev = \"\": no device name (net_vhost<N>, net_tap<N> or a device of DPDK's)"},
-	{",iface=/x", "--vdev = \",iface=/x\": no device name (net_vhost<N>, net_tap<N> or a "
-		      "device of DPDK's)"},
+	{"", "--vdev = \"\": no device name (net_vhost<N>, net_tap<N>, net_af_packet<N> or a "
+	     "device of DPDK's)"},
+	{",iface=/x", "--vdev = \",iface=/x\": no device name (net_vhost<N>, net_tap<N>, "
+		      "net_af_packet<N> or a device of DPDK's)"},
 	{"net_vhost,iface=/x", "net_vhost: unknown device (net_vhost<N>, N a number)"},
 	{"net_vhostA,iface=/x", "net_vhostA: unknown device (net_vhost<N>, N a number)"},
 	{"net_vhost0x1,iface=/x", "net_vhost0x1: unknown device (net_vhost<N>, N a number)"},
@@ -307,6 +309,42 @@ tap_keys(void **state)
 	assert_true(dev.tap.persist);
 }
 
+/* Every key of net_af_packet, and what holds without them. */
+static void
+af_packet_keys(void **state)
+{
+	struct mistake why = {""};
+	struct device dev;
+
+	(void)state;
+	assert_int_equal(config_parse_device("net_af_packet0,iface=veth0", &dev, &why), 0);
+	assert_int_equal(dev.kind, DEVICE_NET_AF_PACKET);
+	assert_string_equal(dev.af_packet.name, "net_af_packet0");
+	assert_string_equal(dev.af_packet.iface, "veth0");
+	assert_int_equal(dev.af_packet.queues, 1);
+	assert_int_equal(dev.af_packet.frame_bytes, 2048);
+	assert_int_equal(dev.af_packet.frame_count, 8192);
+	assert_false(dev.af_packet.qdisc_bypass);
+	assert_int_equal(dev.ignored, 0);
+
+	assert_int_equal(config_parse_device("eth_af_packet1,iface=eth0,qpairs=4,blocksz=4096,"
+					     "framesz=128,framecnt=512,qdisc_bypass=1",
+				 &dev, &why),
+		0);
+	assert_int_equal(dev.af_packet.queues, 4);
+	assert_int_equal(dev.af_packet.frame_bytes, 128);
+	assert_int_equal(dev.af_packet.frame_count, 512);
+	assert_true(dev.af_packet.qdisc_bypass);
+	assert_int_not_equal(dev.ignored, 0);
+
+	assert_int_equal(config_parse_device("net_af_packet0", &dev, &why), -EINVAL);
+	assert_string_equal(why.text, "net_af_packet0: iface: missing (interface of the host)");
+	assert_int_equal(
+		config_parse_device("net_af_packet0,iface=a,blocksz=0", &dev, &why), -EINVAL);
+	assert_string_equal(
+		why.text, "net_af_packet0: blocksz = \"0\": out of range (1..2147483647)");
+}
+
 /* What --help calls the default is the default. */
 static void
 presets_are_true(void **state)
@@ -331,7 +369,7 @@ presets_are_true(void **state)
 			assert_memory_equal(&set, &none, sizeof(set));
 			compared++;
 		}
-	assert_int_equal(compared, 13);
+	assert_int_equal(compared, 16);
 }
 
 int
@@ -342,6 +380,7 @@ main(void)
 		cmocka_unit_test(vhost_defaults),
 		cmocka_unit_test(vhost_all_keys),
 		cmocka_unit_test(tap_keys),
+		cmocka_unit_test(af_packet_keys),
 		cmocka_unit_test(presets_are_true),
 	};
 

@@ -70,7 +70,7 @@ read_line(struct command *command, const char *line, struct config *config, stru
 
 #define OWN  "--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help"
 #define EAL  "EAL's before \"--\", others after it"
-#define KIND "one net_vhost and one net_tap"
+#define KIND "one net_vhost and one host port"
 
 static const struct wrong command_lines[] = {
 	/* options after -- */

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Inside of the driver: af_packet.c is the port, afp_socket.c opens sockets, afp_tx.c and
+ * afp_rx.c move frames.
+ */
+#ifndef VHP_AFP_PRIV_H
+#define VHP_AFP_PRIV_H
+
+#include <sys/socket.h>
+
+#include <linux/virtio_net.h>
+
+#include "af_packet.h"
+#include "offload.h"
+
+/** The header that the kernel speaks; num_buffers of ours is not for it. */
+#define AFP_HDR_BYTES    sizeof(struct virtio_net_hdr)
+/** An 802.1Q or 802.1ad tag. */
+#define AFP_VLAN_BYTES   4
+/** Frames are put together here when they cannot go straight into guest memory. */
+#define AFP_BOUNCE_BYTES (VHP_MAX_FRAME_BYTES + AFP_VLAN_BYTES + 1)
+
+/** Room for one transmit burst: the frames' pieces, each frame's header before them. */
+struct afp_burst {
+	struct mmsghdr msgs[VHP_BURST_PKTS];
+	uint16_t index[VHP_BURST_PKTS]; /**< of the frame that msgs[i] is */
+	struct virtio_net_hdr hdrs[VHP_BURST_PKTS];
+	struct iovec iov[2 * VHP_MAX_IOV + 2 * VHP_BURST_PKTS];
+};
+
+struct afp_queue {
+	struct vhp_port_queue pq;
+	bool steered;      /**< the host sends to it; main thread */
+	bool down;         /**< link down or gone; poller sets, main thread clears */
+	uint64_t features; /**< what the guest accepted; main thread, while no poller has it */
+
+	/* Poller. */
+	struct afp_burst *burst;
+	struct iovec *iov;       /**< VHP_MAX_IOV + 1, for one received frame */
+	uint8_t *bounce;         /**< AFP_BOUNCE_BYTES */
+	struct vhp_segments cut; /**< of the frame in bounce; cut.n 0: none */
+	uint16_t cut_next;       /**< its next segment */
+};
+
+struct afp_port {
+	struct vhp_port port;
+	struct vhp_af_packet_conf conf;
+	struct vhp_loop *loop;
+	int ifindex;
+	int timer_fd;  /**< looks after an interface that is down or gone */
+	int fanout_id; /**< of the sockets that share frames, -1: not yet chosen */
+	struct afp_queue *queues;
+};
+
+/**
+ * Open a socket on the interface.
+ * @param receives  it gets frames and, if there are more queues, a share of them
+ * @return descriptor or -errno
+ */
+int afp_socket_open(struct afp_port *afp, bool receives);
+
+/** See vhp_port_ops::tx. */
+uint16_t afp_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n);
+
+/** See vhp_port_ops::rx. */
+uint16_t afp_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n);
+
+/** What became of the call: sets q->pq.wait where it is to be repeated, and returns VHP_OK. */
+enum vhp_drop afp_judge_error(struct afp_queue *q, int error);
+
+#endif /* VHP_AFP_PRIV_H */
