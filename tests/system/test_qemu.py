@@ -16,6 +16,7 @@ from traffic import fetch_file, iperf3, pattern, ping, send_file
 
 HOST = "192.0.2.1"
 GUEST = "192.0.2.2"
+MIB = 1 << 20
 
 # Bits of the virtio specification, 1.2: 5.1.3, 6.
 FEATURES = {"CSUM": 0, "GUEST_CSUM": 1, "GUEST_TSO4": 7, "GUEST_TSO6": 8, "HOST_TSO4": 11,
@@ -76,7 +77,7 @@ def test_iperf3(world, queue, options, streams):
     after = world.daemon.counters()
     assert len(got["streams"]) == streams
     for stream_bytes in got["streams"]:
-        assert stream_bytes > 1 << 20
+        assert stream_bytes > MIB
     assert after[queue + "_bytes"] - before[queue + "_bytes"] >= got["bytes"]
     assert after[queue + "_drops"] == before[queue + "_drops"]
 
@@ -89,6 +90,21 @@ def test_file_from_guest(world):
     fetch_file(world.netns, world.guest, GUEST)
 
 
+def test_ipv6(world):
+    """Segmentation offload has a feature bit of its own there."""
+    world.netns.run("sysctl", "-q", "-w", "net.ipv6.conf.tap0.disable_ipv6=0")
+    world.netns.ip("addr", "add", "fd00::1/64", "dev", "tap0", "nodad")
+    world.guest.sh("ip addr add fd00::2/64 dev eth0; sleep 2")  # its own address check
+    ping(world.netns, "fd00::2", 20, "-s", 4000)
+    for queue, options in (("receiveq", ()), ("transmitq", ("--reverse",))):
+        before = world.daemon.counters()
+        got = iperf3(world.netns, "fd00::2", *options, seconds=1)
+        after = world.daemon.counters()
+        assert got["bytes"] > MIB
+        frames = after[queue + "_pkts"] - before[queue + "_pkts"]
+        assert got["bytes"] / frames > 3000, "frames of one segment only"
+
+
 def test_reboot(world):
     """The guest's driver lets go of the device and takes it again."""
     before = world.daemon.counters()
@@ -96,7 +112,7 @@ def test_reboot(world):
     world.daemon.wait_forwarding()
     ping(world.netns, GUEST, 20)
     assert world.daemon.counters()["receiveq_pkts"] > before["receiveq_pkts"]
-    send_file(world.netns, world.guest, GUEST, 5003, pattern(2, 4 << 20))
+    send_file(world.netns, world.guest, GUEST, 5003, pattern(2, 4 * MIB))
 
 
 def system_reset(guest):
@@ -124,11 +140,11 @@ def test_reset_under_traffic(world):
         client.kill()
     moved = world.daemon.counters()
     for queue in ("transmitq", "receiveq"):
-        assert moved[queue + "_bytes"] - before[queue + "_bytes"] > 1 << 20
+        assert moved[queue + "_bytes"] - before[queue + "_bytes"] > MIB
     world.guest.serial.wait(120, not_boot_id=boot)
     world.daemon.wait_forwarding()
     ping(world.netns, GUEST, 20)
-    send_file(world.netns, world.guest, GUEST, 5004, pattern(3, 4 << 20))
+    send_file(world.netns, world.guest, GUEST, 5004, pattern(3, 4 * MIB))
 
 
 def test_nothing_was_dropped(world):
@@ -137,6 +153,6 @@ def test_nothing_was_dropped(world):
     assert world.daemon.alive()
     counters = world.daemon.stop()
     assert_clean(counters)
-    assert counters["net_vhost0:0 transmitq"]["bytes"] > 64 << 20
-    assert counters["net_vhost0:0 receiveq"]["bytes"] > 64 << 20
+    assert counters["net_vhost0:0 transmitq"]["bytes"] > 64 * MIB
+    assert counters["net_vhost0:0 receiveq"]["bytes"] > 64 * MIB
     assert world.netns.links() == []
