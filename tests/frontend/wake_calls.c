@@ -8,7 +8,7 @@
 
 /* A call follows the used index at once; this long after it none is still on its way. */
 #define SETTLE_US      300
-#define BATCH          8
+#define BATCH          8U
 #define W5_FRAMES      1000
 #define STORM_DIV      4
 #define W4_OUTSTANDING 256
