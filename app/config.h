@@ -15,8 +15,10 @@
 #include "mistake.h"
 #include "vhost_poll.h"
 
-/** Default poll window. */
-#define CONFIG_POLL_US     50
+/** Longest poll window of poll-us=auto, by default. */
+#define CONFIG_POLL_MAX_US 200
+/** What such windows may waste of a core, by default. */
+#define CONFIG_POLL_WASTE  20
 /** Longest user or group name, with its zero. */
 #define CONFIG_USER_BYTES  64
 /** Longest device name that EAL takes, with its zero (RTE_DEV_NAME_MAX_LEN). */
@@ -82,7 +84,8 @@ struct config {
 	unsigned int n_allowed; /**< how many of them are -a devices; these come first */
 	struct pair *pairs;     /**< owned */
 	unsigned int n_pairs;
-	uint32_t poll_us;         /**< for devices without poll-us of their own */
+	uint32_t poll_us; /**< for devices without poll-us of their own */
+	struct vhp_poller_conf poller;
 	enum vhp_rx_poll rx_poll; /**< for devices without rx-poll of their own */
 	unsigned int stats_s;     /**< interval of --stats, 0: off */
 	struct eal_conf eal;

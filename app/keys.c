@@ -85,7 +85,7 @@ net_vhost_defaults(struct device *dev)
 	dev->net.tso = true;
 	dev->net.packed = true;
 	dev->net.poller = -1;
-	dev->net.poll_us = CONFIG_POLL_US;
+	dev->net.poll_us = VHP_POLL_AUTO;
 	dev->net.socket_owner = (uid_t)-1;
 	dev->net.socket_group = (gid_t)-1;
 }

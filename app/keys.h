@@ -22,7 +22,7 @@ enum key_type {
 	KEY_U16,     /**< uint16_t, min..max */
 	KEY_INT,     /**< int, min..max */
 	KEY_MODE,    /**< mode_t, octal */
-	KEY_WINDOW,  /**< uint32_t, microseconds or "forever" */
+	KEY_WINDOW,  /**< uint32_t, microseconds, "auto" or "forever" */
 	KEY_RX_POLL, /**< enum vhp_rx_poll */
 	KEY_TEXT,    /**< char[max + 1] */
 	KEY_IFACE,   /**< char[IFNAMSIZ], may hold %d */

@@ -54,7 +54,7 @@ run(const struct config *config, const struct eal *eal)
 		fprintf(stderr, "dpdk-vhost-rxpoll: event loop: %s\n", strerror(errno));
 		return EXIT_MISTAKE;
 	}
-	if (vhp_pollers_start() < 0)
+	if (vhp_pollers_start(&config->poller) < 0)
 		goto destroy_service;
 	if (service_open_ports(service) < 0)
 		goto close_ports;

@@ -20,6 +20,8 @@
 
 enum {
 	OPT_POLL_US = 256,
+	OPT_POLL_MAX,
+	OPT_POLL_WASTE,
 	OPT_RX_POLL,
 	OPT_STATS,
 	OPT_CHECK,
@@ -33,8 +35,12 @@ static const struct {
 	const char *value;
 	const char *help;
 } own_options[] = {
-	{{"poll-us", required_argument, NULL, OPT_POLL_US}, "N|forever",
-		"keep polling for N microseconds after the last packet, then sleep (50)"},
+	{{"poll-us", required_argument, NULL, OPT_POLL_US}, "N|auto|forever",
+		"keep polling for N microseconds after the last packet, then sleep (auto)"},
+	{{"poll-us-max", required_argument, NULL, OPT_POLL_MAX}, "N",
+		"with auto, for no more than N microseconds (200)"},
+	{{"poll-waste", required_argument, NULL, OPT_POLL_WASTE}, "PERCENT",
+		"with auto, at most so much of a core for polling in vain (20)"},
 	{{"rx-poll", required_argument, NULL, OPT_RX_POLL}, "interleave|deferred",
 		"look at the host side between transmit bursts, or only after them (interleave)"},
 	{{"stats", required_argument, NULL, OPT_STATS}, "SECONDS",
@@ -49,6 +55,18 @@ static const struct {
 
 #define N_OWN (sizeof(own_options) / sizeof(own_options[0]))
 
+/* 0..max. Returns what is wrong with the value, or NULL. */
+static const char *
+own_number(const char *value, uint32_t max, uint32_t *out)
+{
+	int64_t n;
+	const char *wrong = value_number(value, 0, 0, max, &n);
+
+	if (wrong == NULL)
+		*out = (uint32_t)n;
+	return wrong;
+}
+
 /* One option after "--". Returns what is wrong with its value, or NULL. */
 static const char *
 own_option(int opt, const char *value, struct config *config, const char **allowed)
@@ -60,6 +78,12 @@ own_option(int opt, const char *value, struct config *config, const char **allow
 	case OPT_POLL_US:
 		*allowed = VALUE_WINDOW_ALLOWED;
 		return value_window(value, &config->poll_us);
+	case OPT_POLL_MAX:
+		*allowed = "0..1000000";
+		return own_number(value, VHP_POLL_MAX_US, &config->poller.poll_max_us);
+	case OPT_POLL_WASTE:
+		*allowed = "0..100";
+		return own_number(value, 100, &config->poller.poll_waste_percent);
 	case OPT_RX_POLL:
 		*allowed = VALUE_RX_POLL_ALLOWED;
 		return value_rx_poll(value, &config->rx_poll);
@@ -95,7 +119,9 @@ refused(int opt, const char *arg, const char *known, struct mistake *why)
 	return mistake(why, "%s: unknown option (%s)", arg, known);
 }
 
-#define OWN_NAMES "--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help"
+#define OWN_NAMES                                                                                  \
+	"--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, "         \
+	"--version, --help"
 
 /* The part after "--"; argv[0] is not looked at. */
 static int

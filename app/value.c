@@ -49,6 +49,10 @@ value_window(const char *text, uint32_t *out_us)
 		*out_us = VHP_POLL_FOREVER;
 		return NULL;
 	}
+	if (strcmp(text, "auto") == 0) {
+		*out_us = VHP_POLL_AUTO;
+		return NULL;
+	}
 	wrong = value_number(text, 0, 0, VHP_POLL_MAX_US, &n);
 	if (wrong == NULL)
 		*out_us = (uint32_t)n;

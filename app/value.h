@@ -14,7 +14,7 @@
 #include "vhost_poll.h"
 
 /** What value_window() accepts, for messages. */
-#define VALUE_WINDOW_ALLOWED  "0..1000000 or forever"
+#define VALUE_WINDOW_ALLOWED  "0..1000000, auto or forever"
 /** What value_rx_poll() accepts, for messages. */
 #define VALUE_RX_POLL_ALLOWED "interleave or deferred"
 
@@ -24,7 +24,7 @@ const char *value_number(const char *text, int base, int64_t min, int64_t max, i
 /** "0" or "1". */
 const char *value_bool(const char *text, bool *out);
 
-/** A poll window in microseconds, or "forever". */
+/** A poll window in microseconds, "auto" or "forever". */
 const char *value_window(const char *text, uint32_t *out_us);
 
 /** "interleave" or "deferred". */

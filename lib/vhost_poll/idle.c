@@ -163,11 +163,12 @@ wait_for_events(struct vhp_poller *p, struct epoll_event *events, const struct l
 	return n;
 }
 
-void
+enum vhp_idle_end
 vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t generation)
 {
 	struct epoll_event events[EVENTS];
 	struct limit limit = {.ns = -1};
+	enum vhp_idle_end end = VHP_IDLE_WORK;
 	uint32_t armed;
 	bool work = false;
 	int n = 0;
@@ -177,6 +178,7 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 	if (!work) {
 		n = wait_for_events(p, events, &limit);
 		/* EINTR is an event, too: a completion of io_uring, for one. */
+		end = n != 0 ? VHP_IDLE_EVENT : VHP_IDLE_TIMEOUT;
 		if (n != 0)
 			p->stats.wakes_event++;
 		else
@@ -204,4 +206,5 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 		else
 			eventfd_read(p->control_fd, &count);
 	}
+	return end;
 }

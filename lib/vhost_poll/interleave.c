@@ -51,7 +51,7 @@ vhp_turn_deferred(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work)
 
 	if (!exhausted(work)) {
 		if (work->pkts > 0)
-			qp->tx_window_end_tsc = now_tsc + qp->poll_cycles;
+			qp->tx_window_end_tsc = now_tsc + qp->window_cycles;
 		if (now_tsc < qp->tx_window_end_tsc)
 			return;
 	}

@@ -150,7 +150,9 @@ static uint64_t
 poll_window_cycles(const struct vhp_net_conf *conf)
 {
 	if (conf->poll_us == VHP_POLL_FOREVER)
-		return UINT64_MAX;
+		return VHP_WINDOW_FOREVER;
+	if (conf->poll_us == VHP_POLL_AUTO)
+		return VHP_WINDOW_AUTO;
 	return rte_get_tsc_hz() * conf->poll_us / 1000000;
 }
 

@@ -20,60 +20,142 @@
 static struct vhp_poller *pollers;
 static unsigned int n_pollers;
 
-/* One turn each. Returns the longest poll window of the qpairs. */
-static uint64_t
-pass(const struct vhp_qpair_list *list, uint64_t now_tsc, struct vhp_work *total)
+/* What the loop remembers from pass to pass. */
+struct loop {
+	uint64_t last_tsc;    /* end of the last pass or sleep */
+	uint64_t work_tsc;    /* end of the last work */
+	bool open;            /* the poll window is, */
+	uint64_t open_tsc;    /* since then */
+	uint64_t auto_cycles; /* its length where poll-us=auto */
+	bool slept;           /* since the last pass */
+};
+
+/* The poll windows of all qpairs. */
+struct windows {
+	uint64_t fixed_cycles; /* the longest of those with a fixed one */
+	bool any_auto;
+};
+
+/* One turn each. */
+static struct windows
+pass(const struct vhp_qpair_list *list, const struct loop *loop, struct vhp_work *total)
 {
-	uint64_t window = 0;
+	struct windows windows = {0};
 
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct vhp_qpair *qp = list->qpairs[i];
+		uint64_t cycles = __atomic_load_n(&qp->poll_cycles, __ATOMIC_RELAXED);
 		struct vhp_work work = {0};
 
-		qp->turn(qp, now_tsc, &work);
+		if (cycles == VHP_WINDOW_AUTO) {
+			windows.any_auto = true;
+			cycles = loop->auto_cycles;
+		} else {
+			windows.fixed_cycles = RTE_MAX(windows.fixed_cycles, cycles);
+		}
+		qp->window_cycles = cycles;
+		qp->turn(qp, loop->last_tsc, &work);
 		qp->stats.turns++;
 		qp->stats.turns_busy += work.pkts > 0;
 		total->pkts += work.pkts;
-		window = RTE_MAX(window, qp->poll_cycles);
 	}
-	return window;
+	return windows;
+}
+
+static void
+open_window(struct vhp_poller *p, struct loop *loop, uint64_t now)
+{
+	loop->open = true;
+	loop->open_tsc = now;
+	loop->auto_cycles = vhp_window_open(&p->window, now);
+}
+
+/* A pass that ended now found work: what that says about the window, and a new one. */
+static void
+found_work(struct vhp_poller *p, struct loop *loop, uint64_t now)
+{
+	if (loop->slept)
+		vhp_window_woken(&p->window, loop->last_tsc - loop->work_tsc);
+	else
+		vhp_window_found(&p->window, loop->last_tsc - loop->open_tsc);
+	loop->work_tsc = now;
+	open_window(p, loop, now);
+}
+
+/* A pass that ended now found nothing. Returns true if it is time to sleep. */
+static bool
+found_nothing(struct vhp_poller *p, struct loop *loop, const struct windows *windows, uint64_t now)
+{
+	bool by_auto = windows->any_auto && loop->auto_cycles > windows->fixed_cycles;
+	uint64_t window = by_auto ? loop->auto_cycles : windows->fixed_cycles;
+
+	if (!loop->open)
+		return true;
+	if (now - loop->open_tsc <= window)
+		return false;
+	loop->open = false;
+	if (by_auto)
+		vhp_window_closed(&p->window, now - loop->open_tsc);
+	return true;
+}
+
+static void
+go_to_sleep(struct vhp_poller *p, struct loop *loop, const struct vhp_qpair_list *list,
+	uint64_t generation)
+{
+	enum vhp_idle_end end = vhp_idle(p, list, generation);
+
+	loop->last_tsc = rte_rdtsc();
+	loop->slept = end != VHP_IDLE_WORK;
+	/* A time limit is there for one look, not for another window. */
+	if (end == VHP_IDLE_EVENT)
+		open_window(p, loop, loop->last_tsc);
+}
+
+static void
+poller_loop(struct vhp_poller *p)
+{
+	struct vhp_poller_stats *stats = &p->stats;
+	struct loop loop = {.last_tsc = rte_rdtsc()};
+
+	loop.work_tsc = loop.last_tsc;
+	while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
+		uint64_t generation = __atomic_load_n(&p->generation, __ATOMIC_ACQUIRE);
+		const struct vhp_qpair_list *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+		struct vhp_work work = {0};
+		struct windows windows = pass(list, &loop, &work);
+		uint64_t now = rte_rdtsc();
+		bool sleep;
+
+		stats->passes++;
+		if (work.pkts > 0) {
+			stats->passes_busy++;
+			stats->busy_cycles += now - loop.last_tsc;
+			found_work(p, &loop, now);
+			sleep = false;
+		} else {
+			stats->poll_cycles += now - loop.last_tsc;
+			sleep = found_nothing(p, &loop, &windows, now);
+		}
+		loop.last_tsc = now;
+		loop.slept = false;
+		if (sleep || list->n == 0)
+			go_to_sleep(p, &loop, list, generation);
+		/* Nothing of this pass is held any more; detach waits for this. */
+		rte_rcu_qsbr_quiescent(p->qsbr, 0);
+	}
 }
 
 static int
 poller_main(void *arg)
 {
 	struct vhp_poller *p = arg;
-	struct vhp_poller_stats *stats = &p->stats;
-	uint64_t last_tsc = rte_rdtsc();
-	uint64_t work_tsc = last_tsc;
 
 	if (vhp_watchdog_init(&p->watchdog) < 0)
 		return -1;
 	vhp_watchdog_arm(&p->watchdog);
 	rte_rcu_qsbr_thread_online(p->qsbr, 0);
-	while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
-		uint64_t generation = __atomic_load_n(&p->generation, __ATOMIC_ACQUIRE);
-		const struct vhp_qpair_list *list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
-		struct vhp_work work = {0};
-		uint64_t window = pass(list, last_tsc, &work);
-		uint64_t now = rte_rdtsc();
-
-		stats->passes++;
-		if (work.pkts > 0) {
-			stats->passes_busy++;
-			stats->busy_cycles += now - last_tsc;
-			work_tsc = now;
-		} else {
-			stats->poll_cycles += now - last_tsc;
-		}
-		last_tsc = now;
-		if (now - work_tsc > window || list->n == 0) {
-			vhp_idle(p, list, generation);
-			last_tsc = work_tsc = rte_rdtsc();
-		}
-		/* Nothing of this pass is held any more; detach waits for this. */
-		rte_rcu_qsbr_quiescent(p->qsbr, 0);
-	}
+	poller_loop(p);
 	rte_rcu_qsbr_thread_offline(p->qsbr, 0);
 	vhp_watchdog_fini(&p->watchdog);
 	return 0;
@@ -92,13 +174,16 @@ vhp_poller_count(void)
 }
 
 static int
-poller_init(struct vhp_poller *p, unsigned int index, unsigned int lcore)
+poller_init(struct vhp_poller *p, const struct vhp_poller_conf *conf, unsigned int index,
+	unsigned int lcore)
 {
 	struct epoll_event control = {.events = EPOLLIN, .data.ptr = NULL};
 	size_t qsbr_bytes = rte_rcu_qsbr_get_memsize(1);
 
 	p->index = index;
 	p->lcore = lcore;
+	vhp_window_init(&p->window, rte_get_tsc_hz(), conf->poll_max_us, conf->poll_waste_percent,
+		rte_rdtsc());
 	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	p->control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	p->list = &p->lists[0];
@@ -124,7 +209,7 @@ poller_fini(struct vhp_poller *p)
 }
 
 int
-vhp_pollers_start(void)
+vhp_pollers_start(const struct vhp_poller_conf *conf)
 {
 	unsigned int lcore;
 	unsigned int n = rte_lcore_count() - 1;
@@ -139,7 +224,7 @@ vhp_pollers_start(void)
 	RTE_LCORE_FOREACH_WORKER(lcore)
 	{
 		struct vhp_poller *p = &pollers[n_pollers];
-		int ret = poller_init(p, n_pollers, lcore);
+		int ret = poller_init(p, conf, n_pollers, lcore);
 
 		n_pollers++;
 		if (ret == 0)

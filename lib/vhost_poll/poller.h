@@ -10,6 +10,7 @@
 
 #include "qpair.h"
 #include "watchdog.h"
+#include "window.h"
 
 /** Most qpairs of one poller. */
 #define VHP_POLLER_MAX_QPAIRS 1024
@@ -47,6 +48,7 @@ struct vhp_poller {
 	struct rte_rcu_qsbr *qsbr; /**< one thread: this poller */
 
 	struct vhp_watchdog watchdog;
+	struct vhp_window window; /**< of qpairs with poll-us=auto */
 	struct vhp_poller_stats stats;
 };
 
@@ -68,11 +70,19 @@ int vhp_attach(struct vhp_poller *poller, struct vhp_qpair *qp);
  */
 void vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n);
 
+/** How vhp_idle() came back. */
+enum vhp_idle_end {
+	VHP_IDLE_WORK,    /**< there was work already: did not sleep */
+	VHP_IDLE_EVENT,   /**< slept until a descriptor or a signal */
+	VHP_IDLE_TIMEOUT, /**< slept until the time limit */
+};
+
 /**
  * Nothing to do: arm what can end the sleep, look again, sleep, disarm. On the poller.
  * @param list        the list at hand; not touched after the sleep if it was replaced
  * @param generation  of the list, read before it
  */
-void vhp_idle(struct vhp_poller *poller, const struct vhp_qpair_list *list, uint64_t generation);
+enum vhp_idle_end vhp_idle(
+	struct vhp_poller *poller, const struct vhp_qpair_list *list, uint64_t generation);
 
 #endif /* VHP_POLLER_H */

@@ -67,8 +67,9 @@ struct vhp_qpair {
 	struct vhp_port_queue *pq;
 	const struct vhp_port_ops *port;
 	void (*turn)(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
-	uint64_t poll_cycles; /**< poll window; UINT64_MAX: never closes */
-	uint64_t features;    /**< virtio feature bits that are in force */
+	uint64_t poll_cycles;   /**< poll window or VHP_WINDOW_*; main thread: wo, poller: ro */
+	uint64_t window_cycles; /**< the window of the turn at hand; poller */
+	uint64_t features;      /**< virtio feature bits that are in force */
 	uint16_t hdr_bytes;
 	bool mergeable;
 

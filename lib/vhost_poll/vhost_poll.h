@@ -31,6 +31,8 @@ struct vhp_port;
 #define VHP_PATH_BYTES   108
 /** A poll window that never closes: the poller never sleeps. */
 #define VHP_POLL_FOREVER UINT32_MAX
+/** A poll window that follows the traffic, within the bounds of struct vhp_poller_conf. */
+#define VHP_POLL_AUTO    (UINT32_MAX - 1)
 /** Largest finite poll window. */
 #define VHP_POLL_MAX_US  1000000
 
@@ -74,12 +76,19 @@ void vhp_loop_stop(struct vhp_loop *loop);
 
 /* ---- pollers ----------------------------------------------------------- */
 
+/** What all pollers have in common. */
+struct vhp_poller_conf {
+	uint32_t poll_max_us;        /**< longest window of VHP_POLL_AUTO, 0..VHP_POLL_MAX_US */
+	uint32_t poll_waste_percent; /**< of a core and second for such windows in vain, 0..100 */
+};
+
 /**
  * Start one poller on every worker lcore of the EAL. With no qpair attached a
  * poller sleeps.
+ * @param conf  copied
  * @return number of pollers (1 or more), -ENODEV if the EAL has no worker lcore
  */
-int vhp_pollers_start(void);
+int vhp_pollers_start(const struct vhp_poller_conf *conf);
 
 /** Stop and join all pollers; every device must have been destroyed before. */
 void vhp_pollers_stop(void);
@@ -92,7 +101,7 @@ struct vhp_net_conf {
 	char iface[VHP_PATH_BYTES]; /**< path of the vhost-user socket */
 	bool client;                /**< connect to the front end's socket, again and again */
 	uint16_t queues;            /**< queue pairs, 1..VHP_MAX_QUEUES */
-	uint32_t poll_us;           /**< poll window, 0..VHP_POLL_MAX_US or VHP_POLL_FOREVER */
+	uint32_t poll_us;           /**< poll window, 0..VHP_POLL_MAX_US or VHP_POLL_* */
 	int poller;                 /**< index of the poller, -1 for any */
 	bool packed;                /**< offer packed rings */
 	uint16_t mtu_bytes;         /**< MTU of the port, 0: leave it */

@@ -30,8 +30,8 @@ MISTAKES = [
     (vhost("queues=1,queues=1"), 'net_vhost0: queues = "1": given twice (once)'),
     (vhost("queues=0x"), 'net_vhost0: queues = "0x": not a number (1..128)'),
     (vhost("queues=129"), 'net_vhost0: queues = "129": out of range (1..128)'),
-    (vhost("poll-us=auto"),
-     'net_vhost0: poll-us = "auto": not a number (0..1000000 or forever)'),
+    (vhost("poll-us=aut0"),
+     'net_vhost0: poll-us = "aut0": not a number (0..1000000, auto or forever)'),
     (tap("mac=1:2:3"), 'net_tap0: mac = "1:2:3": not an Ethernet address '
                        "(xx:xx:xx:xx:xx:xx or fixed)"),
     (["--vdev", "net_vhost0,iface=/" + "x" * 107, *T0],
@@ -67,11 +67,11 @@ MISTAKES = [
     ([*PAIR, "--frobnicate"],
      '--frobnicate: unknown option (EAL\'s before "--", others after it)'),
     ([*PAIR, "--", "--frobnicate"], "--frobnicate: unknown option "
-     "(--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help)"),
+     "(--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, --version, --help)"),
     ([*PAIR, "--stats", "1"], '--stats: on the wrong side (after "--")'),
     ([*PAIR, "--", "--stats", "never"], '--stats = "never": not a number (1..86400)'),
     ([*PAIR, "--", "--poll-us", "1000001"],
-     '--poll-us = "1000001": out of range (0..1000000 or forever)'),
+     '--poll-us = "1000001": out of range (0..1000000, auto or forever)'),
     # EAL's own
     (["-n", "0", "--no-huge", *PAIR], "EAL cannot start: invalid channel number "
      "(options given: --file-prefix {prefix} -n 0 --no-huge)"),

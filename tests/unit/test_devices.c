@@ -111,12 +111,12 @@ static const struct wrong device_lines[] = {
 	{"net_tap0,offload=on", "net_tap0: offload = \"on\": not a switch (0 or 1)"},
 
 	/* poll windows */
-	{"net_vhost0,iface=/x,poll-us=auto",
-		"net_vhost0: poll-us = \"auto\": not a number (0..1000000 or forever)"},
+	{"net_vhost0,iface=/x,poll-us=aut0",
+		"net_vhost0: poll-us = \"aut0\": not a number (0..1000000, auto or forever)"},
 	{"net_vhost0,iface=/x,poll-us=1000001",
-		"net_vhost0: poll-us = \"1000001\": out of range (0..1000000 or forever)"},
+		"net_vhost0: poll-us = \"1000001\": out of range (0..1000000, auto or forever)"},
 	{"net_vhost0,iface=/x,poll-us=-1",
-		"net_vhost0: poll-us = \"-1\": out of range (0..1000000 or forever)"},
+		"net_vhost0: poll-us = \"-1\": out of range (0..1000000, auto or forever)"},
 	{"net_vhost0,iface=/x,rx-poll=never",
 		"net_vhost0: rx-poll = \"never\": unknown word (interleave or deferred)"},
 
@@ -226,7 +226,7 @@ vhost_defaults(void **state)
 	assert_true(dev.net.tso);
 	assert_true(dev.net.packed);
 	assert_int_equal(dev.net.mtu_bytes, 0);
-	assert_int_equal(dev.net.poll_us, 50);
+	assert_int_equal(dev.net.poll_us, VHP_POLL_AUTO);
 	assert_int_equal(dev.net.rx_poll, VHP_RX_INTERLEAVE);
 	assert_int_equal(dev.net.poller, -1);
 	assert_int_equal(dev.net.socket_owner, (uid_t)-1);

@@ -68,16 +68,25 @@ read_line(struct command *command, const char *line, struct config *config, stru
 #define T1   "--vdev net_tap1 "
 #define PAIR V0 T0
 
-#define OWN  "--poll-us, --rx-poll, --stats, --check, --verbose, --version, --help"
+#define OWN                                                                                        \
+	"--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, "         \
+	"--version, --help"
 #define EAL  "EAL's before \"--\", others after it"
 #define KIND "one net_vhost and one host port"
 
 static const struct wrong command_lines[] = {
 	/* options after -- */
-	{PAIR "-- --poll-us auto", "--poll-us = \"auto\": not a number (0..1000000 or forever)"},
+	{PAIR "-- --poll-us automatic",
+		"--poll-us = \"automatic\": not a number (0..1000000, auto or forever)"},
 	{PAIR "-- --poll-us 1000001",
-		"--poll-us = \"1000001\": out of range (0..1000000 or forever)"},
-	{PAIR "-- --poll-us=5us", "--poll-us = \"5us\": not a number (0..1000000 or forever)"},
+		"--poll-us = \"1000001\": out of range (0..1000000, auto or forever)"},
+	{PAIR "-- --poll-us=5us",
+		"--poll-us = \"5us\": not a number (0..1000000, auto or forever)"},
+	{PAIR "-- --poll-us-max 1000001", "--poll-us-max = \"1000001\": out of range (0..1000000)"},
+	{PAIR "-- --poll-us-max auto", "--poll-us-max = \"auto\": not a number (0..1000000)"},
+	{PAIR "-- --poll-waste 101", "--poll-waste = \"101\": out of range (0..100)"},
+	{PAIR "-- --poll-waste 20%", "--poll-waste = \"20%\": not a number (0..100)"},
+	{PAIR "-- --poll-us auto --poll-us-max 0 --poll-waste 100", NULL},
 	{PAIR "-- --poll-us", "--poll-us: needs a value (see --help)"},
 	{PAIR "-- --rx-poll both", "--rx-poll = \"both\": unknown word (interleave or deferred)"},
 	{PAIR "-- --stats 0", "--stats = \"0\": out of range (1..86400)"},
