@@ -22,8 +22,9 @@
 #define WANT_LARGE_BYTES (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES)
 /* A frame waits so long for a guest that has buffers out, but too few, then it is dropped. */
 #define PENDING_S        1
-/* A burst ends after so many bytes: the transmit side waits meanwhile. */
+/* A burst ends after so many bytes, or descriptors read: the transmit side waits meanwhile. */
 #define BURST_BYTES      0x40000
+#define BURST_DESCS      VHP_TAKE_DESCS
 
 /* Move what the stash holds to the front of its arrays. Nothing may wait for put. */
 static void
@@ -68,20 +69,26 @@ consume(struct vhp_stash *st, uint32_t used_bytes)
 	st->bytes -= f->len_bytes;
 }
 
-/* Complete a chain that breaks a rule with length 0. The stash is empty: order is kept. */
+/*
+ * Complete chains that break a rule with length 0. The stash is empty: order is kept. A guest
+ * must not get more time by breaking rules, so that is work, as a frame is.
+ */
 static void
-retire_bad(struct vhp_qpair *qp, struct vhp_frame *bad)
+retire_bad(struct vhp_qpair *qp, struct vhp_frame *bad, uint16_t n, struct vhp_work *work)
 {
 	flush(qp);
-	qp->rx.stats.drops[bad->drop]++;
-	bad->used_bytes = 0;
-	qp->rx.ops->put(&qp->rx, bad, 1);
+	for (uint16_t i = 0; i < n; i++) {
+		qp->rx.stats.drops[bad[i].drop]++;
+		bad[i].used_bytes = 0;
+	}
+	qp->rx.ops->put(&qp->rx, bad, n);
 	qp->call_due = true;
+	work->pkts += n;
 }
 
-/* Chains at the start of frames[0..n) that can take (part of) a frame. */
+/* Chains at the start of frames[0..n) that can take (part of) a frame, or that cannot. */
 static uint16_t
-usable(const struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n)
+run_of(const struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, bool good)
 {
 	uint16_t i;
 
@@ -89,37 +96,41 @@ usable(const struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n)
 		if (likely(frames[i].drop == VHP_OK) &&
 			unlikely(frames[i].len_bytes < qp->hdr_bytes))
 			frames[i].drop = VHP_DROP_SHORT;
-		if (unlikely(frames[i].drop != VHP_OK))
+		if ((frames[i].drop == VHP_OK) != good)
 			break;
 	}
 	return i;
 }
 
-/* Take buffers until the stash holds want_bytes, or the guest has no more. */
+/*
+ * Take buffers until the stash holds want_bytes, or the guest has no more, or the burst has
+ * read enough descriptors.
+ */
 static void
-gather(struct vhp_qpair *qp, uint32_t want_bytes)
+gather(struct vhp_qpair *qp, uint32_t want_bytes, struct vhp_work *work)
 {
 	struct vhp_stash *st = &qp->stash;
 	struct vhp_vring *vr = &qp->rx;
 
 	qp->bad_next = false;
-	while (st->bytes < want_bytes) {
+	while (st->bytes < want_bytes && work->descs < BURST_DESCS) {
 		struct vhp_frame *frames = st->frames + st->tail;
 		uint16_t most = RTE_MIN(st->room - st->tail, (uint32_t)VHP_BURST_PKTS);
 		uint16_t n = vr->ops->take(
 			vr, frames, most, st->iov + st->iov_tail, st->iov_room - st->iov_tail);
 		if (n == 0)
 			break;
-		uint16_t good = usable(qp, frames, n);
+		uint16_t good = run_of(qp, frames, n, true);
 
+		work->descs += vr->steps + 1;
 		if (unlikely(good < n)) {
-			/* Only the oldest buffer can be retired: completion stays in order. */
-			bool retire = good == 0 && st->head == st->tail;
-			uint16_t keep = good + retire;
+			/* Only the oldest buffers can be retired: completion stays in order. */
+			bool oldest = good == 0 && st->head == st->tail;
+			uint16_t bad = oldest ? run_of(qp, frames, n, false) : 0;
 
-			vr->ops->untake(vr, frames + keep, n - keep);
-			if (retire) {
-				retire_bad(qp, frames);
+			vr->ops->untake(vr, frames + good + bad, n - good - bad);
+			if (bad > 0) {
+				retire_bad(qp, frames, bad, work);
 				continue;
 			}
 			qp->bad_next = true;
@@ -214,7 +225,7 @@ fill_pending(struct vhp_qpair *qp, struct vhp_work *work)
 	struct vhp_stash *st = &qp->stash;
 	uint32_t len_bytes = qp->pending_bytes;
 
-	for (gather(qp, len_bytes); !fits(qp, len_bytes); gather(qp, len_bytes)) {
+	for (gather(qp, len_bytes, work); !fits(qp, len_bytes); gather(qp, len_bytes, work)) {
 		if (all_posted(qp) || (!qp->mergeable && st->head != st->tail))
 			return drop_large(qp, work);
 		qp->starved = !qp->bad_next;
@@ -238,7 +249,8 @@ fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struc
 {
 	struct vhp_stash *st = &qp->stash;
 
-	log_written(qp, st->iov + st->iov_head, st->iov_tail - st->iov_head, cap_bytes);
+	log_written(qp, st->iov + st->iov_head, st->iov_tail - st->iov_head,
+		RTE_MIN(cap_bytes, len_bytes));
 	if (len_bytes >= VHP_BOUNCE_BYTES)
 		return drop_large(qp, work);
 	/* Gathering may retire buffers, so the frame is first made whole on our side. */
@@ -253,7 +265,8 @@ static uint32_t
 window(const struct vhp_qpair *qp, uint32_t *cap_bytes)
 {
 	const struct vhp_stash *st = &qp->stash;
-	uint32_t cap = 0;
+	/* Lengths are the guest's: a few of them sum to more than 32 bits. */
+	uint64_t cap = 0;
 	uint32_t n = 0;
 
 	for (uint32_t i = st->head; i < st->tail; i++) {
@@ -266,7 +279,7 @@ window(const struct vhp_qpair *qp, uint32_t *cap_bytes)
 		if (!qp->mergeable || cap >= qp->want_bytes)
 			break;
 	}
-	*cap_bytes = cap;
+	*cap_bytes = RTE_MIN(cap, (uint64_t)UINT32_MAX);
 	return n;
 }
 
@@ -292,7 +305,7 @@ fill_one(struct vhp_qpair *qp, struct vhp_work *work)
 
 	if (qp->pending_bytes > 0)
 		return fill_pending(qp, work);
-	gather(qp, qp->want_bytes);
+	gather(qp, qp->want_bytes, work);
 	/* Something to read into is enough: more is asked for when a frame runs over. */
 	qp->starved = st->head == st->tail;
 	if (qp->starved)
@@ -313,7 +326,8 @@ fill_one(struct vhp_qpair *qp, struct vhp_work *work)
 		return false;
 	}
 	adapt(qp, slot.len_bytes);
-	if (unlikely(slot.len_bytes > cap_bytes))
+	/* Without the spare piece a frame may have been cut, or is longer than any should be. */
+	if (unlikely(slot.len_bytes > cap_bytes || slot.len_bytes >= VHP_BOUNCE_BYTES))
 		return fill_overrun(qp, cap_bytes, slot.len_bytes, work);
 	deliver(qp, slot.len_bytes, work);
 	return true;
@@ -328,7 +342,7 @@ vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 		return;
 	stash_compact(&qp->stash);
 	while (burst.pkts < VHP_BURST_PKTS && burst.bytes < BURST_BYTES &&
-		qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
+		burst.descs < BURST_DESCS && qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
 		;
 	if (qp->starved)
 		qp->stats.no_buffers++;
@@ -345,6 +359,7 @@ vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 	}
 	work->pkts += burst.pkts;
 	work->bytes += burst.bytes;
+	work->descs += burst.descs;
 }
 
 void
