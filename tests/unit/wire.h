@@ -25,6 +25,12 @@ struct wire {
 	struct memory_port port;
 };
 
+/**
+ * Ticks of rte_rdtsc() in a second, as rte_get_tsc_hz() answers here, where there is no
+ * EAL that has measured. UINT64_MAX / 1024: time stands still.
+ */
+extern uint64_t wire_tsc_hz;
+
 struct wire *wire_new(const struct wire_conf *conf);
 void wire_free(struct wire *w);
 
