@@ -32,7 +32,8 @@ usage()
 	      --smp N            default 1
 	      --accel kvm|tcg    default: what "accel" finds
 	      --append TEXT      more kernel arguments
-	      --no-reboot        a reboot ends QEMU instead
+	      --incoming URI     wait for a guest that migrates here
+      --no-reboot        a reboot ends QEMU instead
 	  wait --dir DIR [--limit SECONDS]
 	                         until the guest answers
 	  exec --dir DIR [--limit SECONDS] COMMAND
@@ -299,6 +300,7 @@ run()
 		--smp) smp=$2; shift ;;
 		--accel) accel=$2; shift ;;
 		--append) append+=" $2"; shift ;;
+		--incoming) extra+=(-incoming "$2"); shift ;;
 		--no-reboot) extra+=(-no-reboot) ;;
 		*) die "run: $1: unknown option" ;;
 		esac

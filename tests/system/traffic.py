@@ -5,6 +5,7 @@ import hashlib
 import http.client
 import json
 import random
+import re
 import socket
 import threading
 import time
@@ -16,7 +17,10 @@ CONNECT_S = 10
 def ping(netns, address, count, *options):
     """Sends pings; fails if one is not answered."""
     done = netns.run("ping", "-q", "-n", "-c", count, "-i", "0.02", "-w", 30, *options, address)
-    assert "%d packets transmitted, %d received" % (count, count) in done.stdout, done.stdout
+    # With a deadline ping sends on until it has so many answers: late is not lost.
+    sent, received = map(int, re.search(r"(\d+) packets transmitted, (\d+) received",
+                                        done.stdout).groups())
+    assert sent == received >= count, done.stdout
 
 
 def iperf3(netns, address, *options, seconds=2):
