@@ -47,6 +47,7 @@ enum option_id {
 	O_QPAIR,
 	O_STALL,
 	O_LENIENT,
+	O_ACK,
 	O_PLAIN,
 	O_HELP,
 };
@@ -86,6 +87,7 @@ static const struct option options[] = {
 	{"qpair", required_argument, NULL, O_QPAIR},
 	{"stall-ms", required_argument, NULL, O_STALL},
 	{"plain-host", no_argument, NULL, O_PLAIN},
+	{"reply-ack", no_argument, NULL, O_ACK},
 	{"lenient", no_argument, NULL, O_LENIENT},
 	{"help", no_argument, NULL, O_HELP},
 	{NULL, 0, NULL, 0},
@@ -120,6 +122,7 @@ static const char usage[] =
 	"  --qpairs N          queue pairs made (1); --qpair N: the one used (0)\n"
 	"  --plain-host        guest to host only, no headers at the host: for the kinds ufo4, "
 	"ufo6\n"
+	"  --reply-ack         have every message acknowledged\n"
 	"  --lenient           accept deviations that drivers do not mind (other back ends)\n"
 	"  --stall-ms N        give up when nothing moves for so long (5000)\n";
 
@@ -294,6 +297,9 @@ device_option(struct rt_opts *o, int id, const char *arg)
 	case O_PLAIN:
 		o->plain_host = true;
 		o->direction = RT_TX;
+		break;
+	case O_ACK:
+		o->net.ack = true;
 		break;
 	case O_LENIENT:
 		o->net.lenient = true;
