@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Device lines into struct config; see config.h. keys.c knows the keys, pair.c joins. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,8 @@ set_kind(struct device *dev, struct mistake *why)
 	return 0;
 }
 
+static_assert(CONFIG_NAME_BYTES == VHP_ETHDEV_NAME_BYTES, "EAL's names");
+
 static int
 set_keys(struct device *dev, const char *args, struct mistake *why)
 {
@@ -100,8 +103,12 @@ config_parse_device(const char *line, struct device *dev, struct mistake *why)
 		return mistake_value(why, "", "--vdev", line, "device name too long", DEVICE_NAMES);
 	memcpy(dev->name, line, name_bytes);
 	rc = set_kind(dev, why);
-	if (rc != 0 || dev->kind == DEVICE_EAL)
+	if (rc != 0)
 		return rc;
+	if (dev->kind == DEVICE_EAL) {
+		memcpy(dev->eth.name, dev->name, sizeof(dev->eth.name));
+		return 0;
+	}
 	kinds[dev->kind].set_defaults(dev);
 	return set_keys(dev, line + name_bytes + (line[name_bytes] == ','), why);
 }
@@ -201,6 +208,7 @@ config_add_allowed(struct config *config, const char *line, struct mistake *why)
 	if (name_bytes == 0 || name_bytes >= sizeof(dev.name))
 		return mistake_value(why, "", "-a", line, "not a device", "a PCI address");
 	memcpy(dev.name, line, name_bytes);
+	memcpy(dev.eth.name, dev.name, sizeof(dev.eth.name));
 	rc = insert(config, config->n_allowed, &dev, why);
 	if (rc == 0)
 		config->n_allowed++;

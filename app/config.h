@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "drivers/net/af_packet/af_packet.h"
+#include "drivers/net/ethdev/ethdev.h"
 #include "drivers/net/tap/tap.h"
 #include "keys.h"
 #include "mistake.h"
@@ -42,6 +43,7 @@ struct device {
 		struct vhp_net_conf net;             /**< DEVICE_NET_VHOST */
 		struct vhp_tap_conf tap;             /**< DEVICE_NET_TAP */
 		struct vhp_af_packet_conf af_packet; /**< DEVICE_NET_AF_PACKET */
+		struct vhp_ethdev_conf eth;          /**< DEVICE_EAL that is a port */
 	};
 };
 

@@ -34,12 +34,6 @@ port_names(const struct config *config, const struct device *but, char *out, siz
 static int
 check_kinds(const struct device *a, const struct device *b, struct mistake *why)
 {
-	const struct device *eal = a->kind == DEVICE_EAL ? a : b;
-
-	if (eal->kind == DEVICE_EAL)
-		return mistake(why,
-			"%s: cannot be joined with %s, which is served by DPDK (" ALLOWED_PAIRS ")",
-			eal == a ? b->name : a->name, eal->name);
 	if ((a->kind == DEVICE_NET_VHOST) == (b->kind == DEVICE_NET_VHOST))
 		return mistake(
 			why, "%s: cannot be joined with %s (" ALLOWED_PAIRS ")", a->name, b->name);
@@ -126,9 +120,12 @@ port_queues(struct device *port, const char **key)
 	case DEVICE_NET_AF_PACKET:
 		*key = "qpairs";
 		return &port->af_packet.queues;
-	default:
+	case DEVICE_NET_TAP:
 		*key = "queues";
 		return &port->tap.queues;
+	default:
+		*key = ""; /* as many as its net_vhost, if the driver has them */
+		return &port->eth.queues;
 	}
 }
 

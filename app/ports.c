@@ -68,7 +68,7 @@ port_features(const struct device *dev)
 	case DEVICE_NET_AF_PACKET:
 		return vhp_af_packet_features();
 	default:
-		return 0;
+		return vhp_ethdev_features();
 	}
 }
 
@@ -81,6 +81,6 @@ port_open(const struct device *dev, struct vhp_loop *loop, struct vhp_port **out
 	case DEVICE_NET_AF_PACKET:
 		return vhp_af_packet_open(loop, &dev->af_packet, out);
 	default:
-		return -ENOTSUP;
+		return vhp_ethdev_open(&dev->eth, out);
 	}
 }

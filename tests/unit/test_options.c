@@ -149,12 +149,13 @@ static const struct wrong command_lines[] = {
 	{T0 V0, NULL},
 	{T0 T1, "net_tap0: cannot be joined with net_tap1 (" KIND ")"},
 	{V0 V1 T0 T1, "net_vhost0: cannot be joined with net_vhost1 (" KIND ")"},
-	{V0 "--vdev net_null0", "net_vhost0: cannot be joined with net_null0, which is served by "
-				"DPDK (" KIND ")"},
-	{"--vdev eth_null0 " V0, "net_vhost0: cannot be joined with eth_null0, which is served by "
-				 "DPDK (" KIND ")"},
-	{PAIR "-a 0000:03:00.0", "net_vhost0: cannot be joined with 0000:03:00.0, which is served "
-				 "by DPDK (" KIND ")"},
+	{V0 "--vdev net_null0", NULL},
+	{"--vdev eth_null0 " V0, NULL},
+	{V0 "-a 0000:03:00.0", NULL},
+	{"--vdev net_null0 --vdev net_null1",
+		"net_null0: cannot be joined with net_null1 (" KIND ")"},
+	{PAIR "-a 0000:03:00.0", "net_tap0: no device left to join it with (an even number of "
+				 "devices, or peer=NAME)"},
 	{PAIR "--vdev crypto_null0", NULL},
 	{"--vdev net_vhost0,iface=/v0,peer=net_tap9 " T0 T1,
 		"net_vhost0: peer = \"net_tap9\": no such device (net_tap0, net_tap1)"},
@@ -169,8 +170,7 @@ static const struct wrong command_lines[] = {
 		"net_vhost1: peer = \"net_tap0\": net_vhost0 has it (one peer each)"},
 	{"--vdev net_vhost0,iface=/v0,peer=net_vhost1 " V1 T0 T1,
 		"net_vhost0: cannot be joined with net_vhost1 (" KIND ")"},
-	{"--vdev net_vhost0,iface=/v0,peer=net_null0 --vdev net_null0 " T0,
-		"net_vhost0: cannot be joined with net_null0, which is served by DPDK (" KIND ")"},
+	{"--vdev net_vhost0,iface=/v0,peer=net_null0 --vdev net_null0 " V1 T0, NULL},
 	{"--vdev net_vhost0,iface=/v0,queues=4 --vdev net_tap0,queues=2",
 		"net_tap0: queues = \"2\": not the number of its peer (4, as net_vhost0 has)"},
 	{V0 "--vdev net_tap0,queues=2",

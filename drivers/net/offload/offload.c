@@ -120,6 +120,53 @@ find_l4(struct vhp_segments *s, const struct virtio_net_hdr *hdr)
 	       (s->frame[s->l3_at] & 0xf) * 4 == s->l4_at - s->l3_at;
 }
 
+bool
+vhp_offload_find_l4(const struct virtio_net_hdr *hdr, const uint8_t *frame, uint32_t len_bytes,
+	struct vhp_l4 *l4)
+{
+	struct vhp_segments s = {.frame = frame, .len_bytes = len_bytes};
+	const size_t tcp_cksum_at = offsetof(struct rte_tcp_hdr, cksum);
+
+	if (!find_l4(&s, hdr) ||
+		(hdr->csum_offset != tcp_cksum_at &&
+			hdr->csum_offset != offsetof(struct rte_udp_hdr, dgram_cksum)))
+		return false;
+	*l4 = (struct vhp_l4){
+		.l3_at = s.l3_at,
+		.l4_at = s.l4_at,
+		.ipv6 = s.ipv6,
+		.tcp = hdr->csum_offset == tcp_cksum_at,
+	};
+	if (l4->tcp && s.l4_at + sizeof(struct rte_tcp_hdr) <= len_bytes)
+		l4->l4_bytes = (frame[s.l4_at + offsetof(struct rte_tcp_hdr, data_off)] >> 4) * 4;
+	return true;
+}
+
+bool
+vhp_offload_find_csum(const uint8_t *frame, uint32_t len_bytes, struct virtio_net_hdr *hdr)
+{
+	bool ipv6 = false;
+	uint16_t l3_at = find_ip(frame, len_bytes, &ipv6);
+	uint32_t l4_at = l3_at + sizeof(struct rte_ipv6_hdr);
+	uint8_t proto;
+
+	if (l3_at == 0 || len_bytes < l3_at + sizeof(struct rte_ipv4_hdr))
+		return false;
+	if (!ipv6)
+		l4_at = l3_at + (frame[l3_at] & 0xf) * 4;
+	/* Extension headers of IPv6 are not followed. */
+	proto = frame[l3_at + (ipv6 ? offsetof(struct rte_ipv6_hdr, proto)
+				    : offsetof(struct rte_ipv4_hdr, next_proto_id))];
+	if ((proto != IPPROTO_TCP && proto != IPPROTO_UDP) ||
+		len_bytes < l4_at + sizeof(struct rte_udp_hdr))
+		return false;
+	hdr->flags = VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	hdr->csum_start = l4_at;
+	hdr->csum_offset = proto == IPPROTO_TCP ? offsetof(struct rte_tcp_hdr, cksum)
+						: offsetof(struct rte_udp_hdr, dgram_cksum);
+	return true;
+}
+
 int
 vhp_segments_start(struct vhp_segments *s, const struct virtio_net_hdr *hdr, const uint8_t *frame,
 	uint32_t len_bytes)

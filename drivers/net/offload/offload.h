@@ -41,6 +41,30 @@ struct vhp_segments {
  */
 bool vhp_offload_guest_takes(const struct virtio_net_hdr *hdr, uint64_t virtio_features);
 
+/** Where the parts of a TCP or UDP frame begin. */
+struct vhp_l4 {
+	uint16_t l3_at;    /**< offset of the IP header */
+	uint16_t l4_at;    /**< offset of the TCP or UDP header */
+	uint16_t l4_bytes; /**< of the TCP header with its options; 0: UDP, or cut short */
+	bool ipv6;
+	bool tcp;
+};
+
+/**
+ * Find the parts of a frame whose checksum request says where TCP or UDP is.
+ * @param frame      the first len_bytes of it
+ * @return false if it is neither TCP nor UDP over IP, or its headers are not all there
+ */
+bool vhp_offload_find_l4(const struct virtio_net_hdr *hdr, const uint8_t *frame, uint32_t len_bytes,
+	struct vhp_l4 *l4);
+
+/**
+ * Make the checksum request (NEEDS_CSUM, csum_start, csum_offset) of a whole TCP or UDP
+ * frame whose checksum field holds the sum of the pseudo header.
+ * @return false if it is neither TCP nor UDP over IP
+ */
+bool vhp_offload_find_csum(const uint8_t *frame, uint32_t len_bytes, struct virtio_net_hdr *hdr);
+
 /**
  * Carry out a checksum request (NEEDS_CSUM) in place.
  * @return 0, or -EINVAL if the request points outside the frame
