@@ -176,6 +176,9 @@ on_after(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer, bool ok)
 {
 	struct vhp_net_dev *dev = ctx;
 
+	/* One that could not be mapped leaves none behind. */
+	if (msg->header.request == VU_SET_MEM_TABLE || msg->header.request == VU_RESET_OWNER)
+		dev->lib_has_mem = ok && msg->header.request == VU_SET_MEM_TABLE;
 	if (ok)
 		note(dev, msg);
 	/* DPDK tells the available position only; of a packed ring there are two. */
@@ -201,7 +204,7 @@ on_disconnected(void *ctx)
 
 	vhp_net_rings_stop(dev, 0, dev->conf.queues);
 	reset_rings(dev);
-	dev->mem_given = false;
+	dev->mem_given = dev->lib_has_mem = false;
 	dev->mem.n_regions = 0;
 	vhp_dirty_log_unmap(&dev->log_area);
 	vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);

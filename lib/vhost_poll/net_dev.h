@@ -41,6 +41,7 @@ struct vhp_net_dev {
 	struct vhp_log_limit log;
 	struct vhp_dirty_log log_area;
 	bool mem_given;
+	bool lib_has_mem; /**< DPDK has a memory table of this connection */
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */
 	struct vhp_net_ring *rings;              /**< 2 * conf.queues; 2n: receiveq n */

@@ -59,9 +59,10 @@ vhp_net_rings_map(struct vhp_net_dev *dev)
 
 	dev->mem_given = false;
 	dev->mem.n_regions = 0;
-	if (rte_vhost_get_mem_table(dev->vid, &table) < 0 || table == NULL)
-		return;
-	if (table->nregions > 0 && table->nregions <= VHP_MEM_MAX_REGIONS) {
+	/* The library does not expect to be asked for a table that it does not have. */
+	if (dev->lib_has_mem)
+		rte_vhost_get_mem_table(dev->vid, &table);
+	if (table != NULL && table->nregions > 0 && table->nregions <= VHP_MEM_MAX_REGIONS) {
 		qsort(table->regions, table->nregions, sizeof(table->regions[0]), compare_regions);
 		dev->mem.n_regions = table->nregions;
 		for (uint32_t i = 0; i < table->nregions; i++) {
