@@ -91,6 +91,9 @@ int ho_refused_twice(struct ho_run *run, uint32_t request, const void *payload, 
 /** Keep the errno of a step that should have worked. 0 if rc is 0, else -EPROTO. */
 int ho_must(struct ho_run *run, const char *what, int rc);
 
+/** Add "what number" to a fault that is there. */
+void ho_note(struct ho_run *run, const char *what, uint32_t number);
+
 /** Is the back end's process there? */
 bool ho_process_lives(const struct ho_run *run);
 

@@ -162,20 +162,65 @@ cut_in_message(struct ho_run *run)
 	return 0;
 }
 
+/* Each message before the device has memory, right or wrong, on a connection of its own. */
+static int
+early(struct ho_run *run)
+{
+	static const struct {
+		uint32_t request, size;
+		uint64_t payload;
+	} m[] = {{FE_SET_FEATURES, 8, UINT64_MAX}, {FE_SET_FEATURES, 8, 0},
+		{FE_SET_PROTOCOL_FEATURES, 8, UINT64_MAX}, {FE_RESET_OWNER, 0, 0},
+		{FE_SET_VRING_NUM, 8, 256ULL << 32}, {FE_SET_VRING_BASE, 8, 5ULL << 32},
+		{FE_GET_VRING_BASE, 8, 0}, {FE_SET_VRING_ENABLE, 8, 1ULL << 32},
+		{FE_SET_VRING_KICK, 8, FE_VRING_NOFD}, {FE_SET_VRING_CALL, 8, FE_VRING_NOFD},
+		{FE_SET_VRING_ERR, 8, FE_VRING_NOFD}, {FE_SEND_RARP, 8, 0x123456789abcULL},
+		{FE_NET_SET_MTU, 8, 9000}, {FE_SET_VRING_ADDR, 40, 0}};
+	static const uint64_t zeros[5];
+
+	for (size_t i = 0; i < FE_ARRAY_SIZE(m); i++)
+		for (uint32_t flags = 0; flags <= FE_MSG_NEED_REPLY; flags += FE_MSG_NEED_REPLY) {
+			const void *payload = m[i].size == 40 ? zeros : &m[i].payload;
+			uint64_t features;
+			int rc;
+
+			fe_net_close(run->net);
+			rc = fe_connect(&run->net->conn, run->opts->second.net.path, 2000);
+			/* Before and after RESET_OWNER. */
+			for (int again = 0; again < 2 && rc == 0; again++) {
+				rc = fe_send(&run->net->conn, m[i].request, flags, payload,
+					m[i].size, NULL, 0);
+				if (rc == 0)
+					rc = fe_send(&run->net->conn, FE_RESET_OWNER, 0, NULL, 0,
+						NULL, 0);
+			}
+			/* Answered or hung up on; silence is wrong. */
+			if (rc == 0)
+				rc = fe_get_features(&run->net->conn, &features);
+			if (rc != 0 && rc != -ECONNRESET && rc != -EBADMSG)
+				return ho_must(run, "early message", rc);
+			if (!ho_process_lives(run))
+				return fe_fault(&run->fault, "died of request %u", m[i].request);
+		}
+	return 0;
+}
+
 const struct ho_case ho_conn_cases[] = {
+	{"conn-early", "messages before there is memory", early, HO_LEAVE, HO_ONE, NULL, 0},
 	{"conn-never-reads", "asks on and on and never reads an answer", never_reads, HO_CLOSED,
 		HO_ONE, NULL, 0},
 	{"conn-merged", "300 messages in one piece", merged, HO_OPEN, HO_ONE, NULL, 0},
 	{"conn-merged-bad", "a good and a bad message in one piece", merged_bad, HO_CLOSED, HO_ONE,
 		NULL, 0},
-	{"conn-half-closed", "the front end will write no more", half_closed, HO_CLOSED, 0, NULL, 0},
+	{"conn-half-closed", "the front end will write no more", half_closed, HO_CLOSED, 0, NULL,
+		0},
 	{"conn-half-closed-read", "the front end will read no more", half_closed_read, HO_LEAVE, 0,
 		NULL, 0},
 	{"conn-silence", "no message for longer than one may take", silence, HO_OPEN, 0, NULL, 0},
 	{"conn-cut", "cut while a message is being carried out", cut_in_message, HO_OPEN, 0, NULL,
 		0},
 	{"M11-second", "more front ends at one socket", second_front_end, HO_OPEN, HO_ONE, NULL, 0},
-	{"M11-knock-and-run", "front ends that leave at once", knock_and_run, HO_LEAVE, HO_ONE, NULL,
-		0},
+	{"M11-knock-and-run", "front ends that leave at once", knock_and_run, HO_LEAVE, HO_ONE,
+		NULL, 0},
 	{0},
 };

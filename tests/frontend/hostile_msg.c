@@ -45,8 +45,8 @@ wrong_size(struct ho_run *run)
 		for (size_t k = 0; k < FE_ARRAY_SIZE(sizes); k++) {
 			if (sizes[k] == right || sizes[k] > sizeof(zeros))
 				continue;
-			if (ho_refused_twice(
-				    run, requests[i].request, zeros, sizes[k], NULL, 0) != 0)
+			if (ho_refused_twice(run, requests[i].request, zeros, sizes[k], NULL, 0) !=
+				0)
 				return -EPROTO;
 		}
 	}
@@ -115,8 +115,7 @@ dripped(struct ho_run *run, uint32_t pause_us, bool whole)
 		usleep(pause_us);
 	}
 	if (!whole)
-		return ho_must(
-			run, "waits without end", fe_wait_closed(&run->net->conn, 3000));
+		return ho_must(run, "waits without end", fe_wait_closed(&run->net->conn, 3000));
 	if (fe_recv(&run->net->conn, &reply, 2000) != 0 || reply.payload.u64 != 0)
 		return fe_fault(&run->fault, "a message in single bytes was not carried out");
 	return 0;
@@ -215,8 +214,8 @@ static int
 reply_as_request(struct ho_run *run)
 {
 	for (size_t i = 0; i < FE_ARRAY_SIZE(requests); i++)
-		if (requests[i].bytes == 0 && flags_refused(run, requests[i].request,
-						      FE_MSG_VERSION | FE_MSG_REPLY) != 0)
+		if (requests[i].bytes == 0 &&
+			flags_refused(run, requests[i].request, FE_MSG_VERSION | FE_MSG_REPLY) != 0)
 			return -EPROTO;
 	return 0;
 }
@@ -241,8 +240,8 @@ ring_index(struct ho_run *run)
 {
 	static const uint32_t index[] = {
 		2, 3, 0x80, 0xff, 0x100, 0x101, 0x10000, 0x10001, 0x7fffffff, UINT32_MAX};
-	static const uint32_t by_state[] = {FE_SET_VRING_NUM, FE_SET_VRING_BASE,
-		FE_GET_VRING_BASE, FE_SET_VRING_ENABLE};
+	static const uint32_t by_state[] = {
+		FE_SET_VRING_NUM, FE_SET_VRING_BASE, FE_GET_VRING_BASE, FE_SET_VRING_ENABLE};
 
 	for (size_t i = 0; i < FE_ARRAY_SIZE(index); i++) {
 		struct fe_vring_addr addr = {.index = index[i]};
@@ -270,8 +269,7 @@ ring_index_of_fd(struct ho_run *run)
 
 	for (size_t i = 0; i < FE_ARRAY_SIZE(index) && rc == 0; i++)
 		for (size_t k = 0; k < FE_ARRAY_SIZE(by_fd) && rc == 0; k++)
-			rc = ho_refused_twice(
-				run, by_fd[k], &index[i], sizeof(index[i]), &fd, 1);
+			rc = ho_refused_twice(run, by_fd[k], &index[i], sizeof(index[i]), &fd, 1);
 	close(fd);
 	return rc;
 }

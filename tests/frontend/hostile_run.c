@@ -3,7 +3,9 @@
 #include "hostile.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +20,14 @@ ho_must(struct ho_run *run, const char *what, int rc)
 	if (fe_net_fault(run->net)[0] != '\0')
 		return fe_fault(&run->fault, "%s: %s", what, fe_net_fault(run->net));
 	return fe_fault(&run->fault, "%s: %s", what, strerror(-rc));
+}
+
+void
+ho_note(struct ho_run *run, const char *what, uint32_t number)
+{
+	size_t len = strlen(run->fault.text);
+
+	snprintf(run->fault.text + len, sizeof(run->fault.text) - len, " (%s %u)", what, number);
 }
 
 bool
@@ -55,6 +65,21 @@ deadline(const struct ho_run *run)
 	return fe_now_us() + run->opts->second.used_ms * 1000ULL;
 }
 
+/* A frame is late: what of it the front end can see. */
+static int
+stuck(struct ho_run *run, uint32_t seq)
+{
+	const struct fe_ring *r = &run->net->tx[0].ring;
+	struct pollfd p = {.fd = r->kick_fd, .events = POLLIN};
+	bool kick_pending = poll(&p, 1, 0) > 0;
+
+	return fe_fault(&run->fault,
+		"frame %u did not reach the host: %u outstanding, %sused, back end %s, kick %s",
+		seq, fe_ring_outstanding(r), fe_ring_pending(r) ? "" : "not ",
+		fe_ring_kick_needed(&run->net->tx[0].ring) ? "waits for kicks" : "polls",
+		kick_pending ? "not taken" : "taken");
+}
+
 int
 ho_ping_tx(struct ho_run *run)
 {
@@ -71,7 +96,7 @@ ho_ping_tx(struct ho_run *run)
 	fe_ring_kick(&run->net->tx[0].ring);
 	do {
 		if (fe_now_us() > end)
-			return fe_fault(&run->fault, "frame %u did not reach the host", s.seq);
+			return stuck(run, s.seq);
 		fe_host_wait(run->host, 1000);
 		len = fe_host_recv(run->host, &hdr, run->buf, FE_BUF_MAX);
 		/* Frames from before may still be on their way; never a later one. */
