@@ -106,8 +106,8 @@ request(const struct eth_mbuf_ctx *ctx, const struct virtio_net_hdr *hdr, struct
 	m->l4_len = l4.l4_bytes;
 	m->tso_segsz = hdr->gso_size;
 	m->ol_flags |= RTE_MBUF_F_TX_TCP_SEG;
-	/* Each segment has another length. */
-	if (!l4.ipv6)
+	/* Each segment has another length. Drivers of virtual devices need not be told. */
+	if (!l4.ipv6 && ctx->tx_ip_csum)
 		m->ol_flags |= RTE_MBUF_F_TX_IP_CKSUM;
 	return true;
 }

@@ -15,6 +15,7 @@ struct eth_mbuf_ctx {
 	bool chains;     /**< a frame may be a chain of mbufs */
 	bool tx_csum;    /**< the driver does TCP and UDP checksums */
 	bool tx_tso;     /**< the driver cuts TCP */
+	bool tx_ip_csum; /**< and wants to be asked for the checksum of each IPv4 header */
 };
 
 /**

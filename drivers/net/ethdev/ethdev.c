@@ -392,9 +392,9 @@ open_queues(struct eth_port *eth, const struct rte_eth_conf *conf)
 			.chains = tx & RTE_ETH_TX_OFFLOAD_MULTI_SEGS,
 			.tx_csum = has_all(
 				tx, RTE_ETH_TX_OFFLOAD_UDP_CKSUM | RTE_ETH_TX_OFFLOAD_TCP_CKSUM),
-			.tx_tso = has_all(tx, RTE_ETH_TX_OFFLOAD_TCP_TSO |
-						      RTE_ETH_TX_OFFLOAD_IPV4_CKSUM |
-						      RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
+			.tx_tso = has_all(
+				tx, RTE_ETH_TX_OFFLOAD_TCP_TSO | RTE_ETH_TX_OFFLOAD_MULTI_SEGS),
+			.tx_ip_csum = tx & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM,
 		};
 		if (q->ctx.bounce == NULL)
 			return -ENOMEM;
