@@ -77,6 +77,13 @@ watch_all(struct vhp_poller *p, struct vhp_qpair *qp)
 	return ret;
 }
 
+static void
+disarm(struct vhp_vring *vr)
+{
+	if (vr->running && vr->armed)
+		vr->ops->disarm(vr);
+}
+
 int
 vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
 {
@@ -91,6 +98,11 @@ vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	ret = watch_all(p, qp);
 	if (ret < 0)
 		goto out;
+	/* Its last poller may have been asleep when it was taken away. */
+	disarm(&qp->tx);
+	disarm(&qp->rx);
+	qp->pq->wait = VHP_PORT_READY;
+	qp->looked_tsc = qp->rests_until_tsc = 0;
 	list = spare_list(p);
 	memcpy(list, p->list, sizeof(*list));
 	list->qpairs[list->n++] = qp;

@@ -33,7 +33,12 @@
 /* A port whose link is down is looked at so often. */
 #define LINK_DOWN_NS 10000000
 /* A frame that waits for buffers is not waited for longer than receiveq.c allows. */
-#define PENDING_NS 100000000
+#define PENDING_NS   100000000
+
+/* No sleep is longer, so that a wake-up that got lost shows; with traffic it never ends one. */
+#define CHECK_NS 500000000
+/* So long may a guest take from its entry in the ring to its kick. */
+#define KICK_MS  100
 
 /* What the sleep at hand may last; -1: for ever. */
 struct limit {
@@ -140,6 +145,33 @@ take_wake(struct vhp_wake *w)
 		vhp_vring_drain_kick(&qp->rx);
 }
 
+/* The guest waits for a ring that is armed: it has entries, and no kick came. */
+static bool
+ring_forgotten(struct vhp_vring *vr)
+{
+	return vr->armed && vr->kick_fd >= 0 && ring_alive(vr) && vr->ops->arm(vr);
+}
+
+/* The longest sleep is over. Does a guest wait? Its kick may just be on its way. */
+static int
+check_lost(struct vhp_poller *p, const struct vhp_qpair_list *list, struct epoll_event *events)
+{
+	bool forgotten = false;
+	int n;
+
+	for (uint32_t i = 0; i < list->n; i++) {
+		forgotten |= ring_forgotten(&list->qpairs[i]->tx);
+		forgotten |= ring_forgotten(&list->qpairs[i]->rx);
+	}
+	if (likely(!forgotten))
+		return 0;
+	vhp_watchdog_disarm(&p->watchdog);
+	n = epoll_wait(p->epoll_fd, events, EVENTS, KICK_MS);
+	vhp_watchdog_arm(&p->watchdog);
+	p->stats.wakes_lost += n == 0;
+	return n;
+}
+
 /* Sleep outside of the grace period's sight, so that no detach waits for a sleeper. */
 static int
 wait_for_events(struct vhp_poller *p, struct epoll_event *events, const struct limit *limit)
@@ -163,6 +195,55 @@ wait_for_events(struct vhp_poller *p, struct epoll_event *events, const struct l
 	return n;
 }
 
+static void
+count_sleep(const struct vhp_qpair_list *list, uint64_t cycles)
+{
+	for (uint32_t i = 0; i < list->n; i++)
+		list->qpairs[i]->stats.sleep_cycles += cycles;
+}
+
+static void
+take_control(struct vhp_poller *p)
+{
+	eventfd_t count;
+
+	eventfd_read(p->control_fd, &count);
+}
+
+/* Everything is armed. Returns how many events there are; *list: that to disarm. */
+static int
+sleep_armed(struct vhp_poller *p, const struct vhp_qpair_list **list, uint64_t generation,
+	struct epoll_event *events, struct limit *limit, enum vhp_idle_end *end)
+{
+	uint64_t slept = p->stats.sleep_cycles;
+	bool longest;
+	int n;
+
+	if ((*list)->n > 0)
+		shorten(limit, CHECK_NS);
+	longest = limit->ns == CHECK_NS;
+	n = wait_for_events(p, events, limit);
+	/*
+	 * The list may be gone, and with it the qpairs that the events speak of. Whoever comes
+	 * back after a detach is disarmed by vhp_attach().
+	 */
+	if (unlikely(__atomic_load_n(&p->generation, __ATOMIC_ACQUIRE) != generation)) {
+		take_control(p);
+		*list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
+		p->stats.wakes_event++;
+		*end = VHP_IDLE_EVENT;
+		return 0;
+	}
+	count_sleep(*list, p->stats.sleep_cycles - slept);
+	if (n == 0 && longest)
+		n = check_lost(p, *list, events);
+	/* EINTR is an event, too: a completion of io_uring, for one. */
+	*end = n != 0 ? VHP_IDLE_EVENT : VHP_IDLE_TIMEOUT;
+	p->stats.wakes_event += n != 0;
+	p->stats.wakes_timeout += n == 0;
+	return n;
+}
+
 enum vhp_idle_end
 vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t generation)
 {
@@ -176,35 +257,16 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 	for (armed = 0; armed < list->n && !work; armed++)
 		work = arm_qpair(p, list->qpairs[armed], &limit);
 	if (!work) {
-		n = wait_for_events(p, events, &limit);
-		/* EINTR is an event, too: a completion of io_uring, for one. */
-		end = n != 0 ? VHP_IDLE_EVENT : VHP_IDLE_TIMEOUT;
-		if (n != 0)
-			p->stats.wakes_event++;
-		else
-			p->stats.wakes_timeout++;
-		/*
-		 * The list may be gone, and with it the qpairs that the events speak of. Whoever
-		 * comes back after a detach is disarmed by start.
-		 */
-		if (unlikely(__atomic_load_n(&p->generation, __ATOMIC_ACQUIRE) != generation)) {
-			eventfd_t count;
-
-			eventfd_read(p->control_fd, &count);
-			list = __atomic_load_n(&p->list, __ATOMIC_ACQUIRE);
-			armed = list->n;
-			n = 0;
-		}
+		n = sleep_armed(p, &list, generation, events, &limit, &end);
+		armed = list->n;
 	}
 	for (uint32_t i = 0; i < armed; i++)
 		disarm_qpair(list->qpairs[i]);
 	for (int i = 0; i < n; i++) {
-		eventfd_t count;
-
 		if (events[i].data.ptr != NULL)
 			take_wake(events[i].data.ptr);
 		else
-			eventfd_read(p->control_fd, &count);
+			take_control(p);
 	}
 	return end;
 }

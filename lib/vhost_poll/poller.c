@@ -20,6 +20,13 @@
 static struct vhp_poller *pollers;
 static unsigned int n_pollers;
 
+/* So many turns in vain while others are busy, and a qpair begins to rest, */
+#define REST_AFTER_TURNS 8
+/* so long at first. */
+#define REST_FIRST_US    2
+/* When nobody was busy for so long, all are looked at in each pass. */
+#define REST_WHILE_US    20
+
 /* What the loop remembers from pass to pass. */
 struct loop {
 	uint64_t last_tsc;    /* end of the last pass or sleep */
@@ -28,6 +35,10 @@ struct loop {
 	uint64_t open_tsc;    /* since then */
 	uint64_t auto_cycles; /* its length where poll-us=auto */
 	bool slept;           /* since the last pass */
+	bool look_at_all;     /* in the pass to come: came from idle */
+	bool was_busy;        /* the last pass */
+	uint64_t woke_tsc;    /* end of the last sleep */
+	uint64_t us_cycles;   /* of one microsecond */
 };
 
 /* The poll windows of all qpairs. */
@@ -36,16 +47,46 @@ struct windows {
 	bool any_auto;
 };
 
-/* One turn each. */
+/* A turn ended now. What is counted about it, and when the next look is due. */
+static void
+after_turn(struct vhp_qpair *qp, const struct loop *loop, uint64_t start, uint64_t now, bool busy)
+{
+	uint64_t since = RTE_MAX(qp->looked_tsc, loop->woke_tsc);
+	struct vhp_qpair_stats *stats = &qp->stats;
+	uint32_t doubled;
+
+	qp->looked_tsc = start;
+	stats->turns++;
+	if (busy) {
+		stats->turns_busy++;
+		stats->busy_cycles += now - start;
+		vhp_hist_add(&stats->look, (start - since) / loop->us_cycles);
+		vhp_hist_add(&stats->delivered, (now - since) / loop->us_cycles);
+		qp->idle_turns = 0;
+		return;
+	}
+	stats->poll_cycles += now - start;
+	if (!loop->was_busy || ++qp->idle_turns < REST_AFTER_TURNS)
+		return;
+	doubled = RTE_MIN(qp->idle_turns - REST_AFTER_TURNS, 16U);
+	qp->rests_until_tsc =
+		now + loop->us_cycles * RTE_MIN(REST_FIRST_US << doubled, VHP_REST_MAX_US);
+}
+
+/* One turn each, of those that do not rest. */
 static struct windows
 pass(const struct vhp_qpair_list *list, const struct loop *loop, struct vhp_work *total)
 {
+	bool all = loop->look_at_all ||
+		   loop->last_tsc - loop->work_tsc > REST_WHILE_US * loop->us_cycles;
 	struct windows windows = {0};
+	uint64_t start = loop->last_tsc;
 
 	for (uint32_t i = 0; i < list->n; i++) {
 		struct vhp_qpair *qp = list->qpairs[i];
 		uint64_t cycles = __atomic_load_n(&qp->poll_cycles, __ATOMIC_RELAXED);
 		struct vhp_work work = {0};
+		uint64_t now;
 
 		if (cycles == VHP_WINDOW_AUTO) {
 			windows.any_auto = true;
@@ -53,11 +94,14 @@ pass(const struct vhp_qpair_list *list, const struct loop *loop, struct vhp_work
 		} else {
 			windows.fixed_cycles = RTE_MAX(windows.fixed_cycles, cycles);
 		}
+		if (qp->rests_until_tsc > start && !all)
+			continue;
 		qp->window_cycles = cycles;
-		qp->turn(qp, loop->last_tsc, &work);
-		qp->stats.turns++;
-		qp->stats.turns_busy += work.pkts > 0;
+		qp->turn(qp, start, &work);
+		now = rte_rdtsc();
+		after_turn(qp, loop, start, now, work.pkts > 0);
 		total->pkts += work.pkts;
+		start = now;
 	}
 	return windows;
 }
@@ -107,6 +151,9 @@ go_to_sleep(struct vhp_poller *p, struct loop *loop, const struct vhp_qpair_list
 
 	loop->last_tsc = rte_rdtsc();
 	loop->slept = end != VHP_IDLE_WORK;
+	if (loop->slept)
+		loop->woke_tsc = loop->last_tsc;
+	loop->look_at_all = true;
 	/* A time limit is there for one look, not for another window. */
 	if (end == VHP_IDLE_EVENT)
 		open_window(p, loop, loop->last_tsc);
@@ -116,7 +163,7 @@ static void
 poller_loop(struct vhp_poller *p)
 {
 	struct vhp_poller_stats *stats = &p->stats;
-	struct loop loop = {.last_tsc = rte_rdtsc()};
+	struct loop loop = {.last_tsc = rte_rdtsc(), .us_cycles = rte_get_tsc_hz() / 1000000};
 
 	loop.work_tsc = loop.last_tsc;
 	while (!__atomic_load_n(&p->stop, __ATOMIC_RELAXED)) {
@@ -138,7 +185,8 @@ poller_loop(struct vhp_poller *p)
 			sleep = found_nothing(p, &loop, &windows, now);
 		}
 		loop.last_tsc = now;
-		loop.slept = false;
+		loop.slept = loop.look_at_all = false;
+		loop.was_busy = work.pkts > 0;
 		if (sleep || list->n == 0)
 			go_to_sleep(p, &loop, list, generation);
 		/* Nothing of this pass is held any more; detach waits for this. */

@@ -15,6 +15,12 @@
 /** Most qpairs of one poller. */
 #define VHP_POLLER_MAX_QPAIRS 1024
 
+/**
+ * A qpair that is idle while others are busy is looked at less and less often, but never
+ * later than so many microseconds after the last look.
+ */
+#define VHP_REST_MAX_US 100
+
 /** The qpairs of a poller. Immutable once published: handoff.c replaces it as a whole. */
 struct vhp_qpair_list {
 	uint32_t n;
@@ -28,6 +34,7 @@ struct vhp_poller_stats {
 	uint64_t sleeps;
 	uint64_t wakes_event;   /**< ended by a descriptor */
 	uint64_t wakes_timeout; /**< ended by the time limit */
+	uint64_t wakes_lost;    /**< ended by the time limit, and a guest waited; stays 0 */
 	uint64_t busy_cycles;
 	uint64_t poll_cycles;      /**< passes that found nothing */
 	uint64_t sleep_cycles;     /**< without the sleep at hand */

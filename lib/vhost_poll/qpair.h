@@ -8,6 +8,7 @@
 #ifndef VHP_QPAIR_H
 #define VHP_QPAIR_H
 
+#include "hist.h"
 #include "vring.h"
 
 /** One more than a frame can have, so that a frame that fills it shows as too long. */
@@ -51,6 +52,16 @@ struct vhp_qpair_stats {
 	uint64_t port_full;  /**< transmit bursts that the port cut short */
 	uint64_t no_buffers; /**< receive bursts that the guest's buffers cut short */
 	uint64_t wakes[VHP_WAKES];
+	uint64_t busy_cycles;  /**< in turns that moved a frame */
+	uint64_t poll_cycles;  /**< in turns that moved none */
+	uint64_t sleep_cycles; /**< while its poller slept */
+	/**
+	 * Of each turn that moved a frame: since the last look at this qpair, or since the
+	 * poller woke if that is later. What waited, waited at most that long while the poller
+	 * was awake; what the kernel takes to wake it is not in here.
+	 */
+	struct vhp_hist look;
+	struct vhp_hist delivered; /**< the same, to the end of the turn: used, and called */
 };
 
 /** What rates are computed from: values at the previous print. Main thread. */
@@ -85,6 +96,10 @@ struct vhp_qpair {
 	bool call_due;          /**< buffers were put since the last call */
 
 	uint64_t tx_window_end_tsc; /**< deferred only: the host side rests until then */
+
+	uint64_t looked_tsc;      /**< start of the last turn */
+	uint64_t rests_until_tsc; /**< not looked at before, unless the poller has nothing to do */
+	uint32_t idle_turns;      /**< in a row, while others were busy */
 
 	struct vhp_qpair_stats stats;
 	struct vhp_printed printed[2]; /**< transmitq, receiveq */

@@ -18,9 +18,13 @@
 
 /* DPDK 23.03 renamed it. */
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
-#define vhp_tel_add_u64 rte_tel_data_add_dict_uint
+#define vhp_tel_add_u64  rte_tel_data_add_dict_uint
+#define vhp_tel_push_u64 rte_tel_data_add_array_uint
+#define VHP_TEL_U64      RTE_TEL_UINT_VAL
 #else
-#define vhp_tel_add_u64 rte_tel_data_add_dict_u64
+#define vhp_tel_add_u64  rte_tel_data_add_dict_u64
+#define vhp_tel_push_u64 rte_tel_data_add_array_u64
+#define VHP_TEL_U64      RTE_TEL_U64_VAL
 #endif
 
 static uint64_t
@@ -69,11 +73,11 @@ print_poller(FILE *out, const struct vhp_poller *p)
 		total = 1;
 	fprintf(out,
 		"poller %u lcore %u passes %" PRIu64 " busy %" PRIu64 " sleeps %" PRIu64
-		" wakes %" PRIu64 " timeouts %" PRIu64
+		" wakes %" PRIu64 " timeouts %" PRIu64 " lost %" PRIu64
 		" time working %.1f%% polling %.1f%% asleep %.1f%%\n",
 		p->index, p->lcore, s->passes, s->passes_busy, s->sleeps, s->wakes_event,
-		s->wakes_timeout, 100 * s->busy_cycles / total, 100 * s->poll_cycles / total,
-		100 * asleep / total);
+		s->wakes_timeout, s->wakes_lost, 100 * s->busy_cycles / total,
+		100 * s->poll_cycles / total, 100 * asleep / total);
 }
 
 static void
@@ -123,10 +127,31 @@ vhp_stats_print(FILE *out, double interval_s)
 	fflush(out);
 }
 
+/* What frames waited for a look, over all qpairs. */
+static void
+print_waits(FILE *out)
+{
+	const struct vhp_net_dev *dev;
+	struct vhp_hist look = {0}, delivered = {0};
+
+	vhp_net_devs_lock();
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+			vhp_hist_sum(&look, &dev->qpairs[i].stats.look);
+			vhp_hist_sum(&delivered, &dev->qpairs[i].stats.delivered);
+		}
+	}
+	vhp_net_devs_unlock();
+	vhp_hist_print(out, "from the last look or wake-up to the look that found frames", &look);
+	vhp_hist_print(out, "from the last look or wake-up to frames delivered", &delivered);
+}
+
 void
 vhp_stats_summary(FILE *out)
 {
 	vhp_stats_print(out, 0);
+	print_waits(out);
+	fflush(out);
 }
 
 /* ---- telemetry -------------------------------------------------------------- */
@@ -210,6 +235,9 @@ tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
 		tel_add_ring(d, "receiveq", &qp->rx.stats);
 		vhp_tel_add_u64(d, "turns", qp->stats.turns);
 		vhp_tel_add_u64(d, "turns_busy", qp->stats.turns_busy);
+		vhp_tel_add_u64(d, "busy_cycles", qp->stats.busy_cycles);
+		vhp_tel_add_u64(d, "poll_cycles", qp->stats.poll_cycles);
+		vhp_tel_add_u64(d, "sleep_cycles", qp->stats.sleep_cycles);
 		vhp_tel_add_u64(d, "port_full", qp->stats.port_full);
 		vhp_tel_add_u64(d, "no_buffers", qp->stats.no_buffers);
 		vhp_tel_add_u64(d, "wakes_transmitq", qp->stats.wakes[VHP_WAKE_TX_KICK]);
@@ -236,11 +264,72 @@ tel_poller(const char *cmd, const char *params, struct rte_tel_data *d)
 	vhp_tel_add_u64(d, "sleeps", p->stats.sleeps);
 	vhp_tel_add_u64(d, "wakes_event", p->stats.wakes_event);
 	vhp_tel_add_u64(d, "wakes_timeout", p->stats.wakes_timeout);
+	vhp_tel_add_u64(d, "wakes_lost", p->stats.wakes_lost);
 	vhp_tel_add_u64(d, "busy_cycles", p->stats.busy_cycles);
 	vhp_tel_add_u64(d, "poll_cycles", p->stats.poll_cycles);
 	vhp_tel_add_u64(d, "sleep_cycles", asleep_cycles(&p->stats));
+	vhp_tel_add_u64(d, "window_cycles", p->window.cycles);
+	vhp_tel_add_u64(d, "windows_grown", p->window.grown);
+	vhp_tel_add_u64(d, "windows_shrunk", p->window.shrunk);
+	vhp_tel_add_u64(d, "windows_refused", p->window.refused);
+	vhp_tel_add_u64(d, "qpairs", __atomic_load_n(&p->list, __ATOMIC_ACQUIRE)->n);
 	vhp_tel_add_u64(d, "cycles_per_second", rte_get_tsc_hz());
 	return 0;
+}
+
+/* One array of bins per histogram. */
+static int
+tel_histogram(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_qpair *qp;
+	struct rte_tel_data *bins[2];
+
+	(void)cmd;
+	vhp_net_devs_lock();
+	qp = params == NULL ? NULL : find_qpair(params);
+	if (qp != NULL) {
+		const struct vhp_hist *hists[] = {&qp->stats.look, &qp->stats.delivered};
+
+		rte_tel_data_start_dict(d);
+		for (unsigned int k = 0; k < RTE_DIM(hists); k++) {
+			bins[k] = rte_tel_data_alloc();
+			if (bins[k] == NULL)
+				break;
+			rte_tel_data_start_array(bins[k], VHP_TEL_U64);
+			for (unsigned int i = 0; i < VHP_HIST_BINS; i++)
+				vhp_tel_push_u64(bins[k], hists[k]->bins[i]);
+			rte_tel_data_add_dict_container(
+				d, k == 0 ? "look" : "delivered", bins[k], 0);
+		}
+	}
+	vhp_net_devs_unlock();
+	return qp != NULL ? 0 : -EINVAL;
+}
+
+static int
+tel_histogram_text(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	char *text = NULL, *line, *next;
+	const struct vhp_qpair *qp;
+	size_t text_bytes = 0;
+	FILE *out = open_memstream(&text, &text_bytes);
+
+	(void)cmd;
+	if (out == NULL)
+		return -ENOMEM;
+	vhp_net_devs_lock();
+	qp = params == NULL ? NULL : find_qpair(params);
+	if (qp != NULL) {
+		vhp_hist_print(out, "look", &qp->stats.look);
+		vhp_hist_print(out, "delivered", &qp->stats.delivered);
+	}
+	vhp_net_devs_unlock();
+	fclose(out);
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	for (line = strtok_r(text, "\n", &next); line != NULL; line = strtok_r(NULL, "\n", &next))
+		rte_tel_data_add_array_string(d, line);
+	free(text);
+	return qp != NULL ? 0 : -EINVAL;
 }
 
 static int
@@ -281,6 +370,12 @@ vhp_stats_telemetry(void)
 		ret = rte_telemetry_register_cmd("/vhp/refusals", tel_refusals,
 			"Messages refused, by device, count and reason. Parameter: a device, or "
 			"none");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/histogram", tel_histogram,
+			"Waits in us, by powers of two: <1, 1, 2-3, 4-7, ... Parameter: a qpair");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/histogram_text", tel_histogram_text,
+			"The same for people. Parameter: a qpair");
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/vhp/poller", tel_poller,
 			"Time and events of one poller. Parameter: its number, from 0");
