@@ -6,7 +6,7 @@
  * Readiness: a multishot poll is armed on the tap; each arrival may post a completion that
  * sets "readable", and only a read that finds nothing clears it. A completion counts in the
  * order of the completion ring, so one that belongs to an arrival after that read is never
- * thrown away.
+ * thrown away. Completions that overflow the ring are fetched from the kernel.
  *
  * A ring belongs to the thread that submits to it. When the queue moves to another poller,
  * or its interface was deleted and came back, the ring is made anew.
@@ -148,8 +148,13 @@ tap_uring_readable(struct tap_queue *q)
 {
 	struct tap_uring *u = q->uring;
 
-	/* The kernel has a completion to post, and posts it when asked. */
-	if (IO_URING_READ_ONCE(*u->ring.sq.kflags) & IORING_SQ_TASKRUN)
+	/*
+	 * The kernel has a completion to post, and posts it when asked: one to come, or one
+	 * that found the ring full, as nobody looks here while the guest has no buffers. That
+	 * may be the one that ends the multishot poll.
+	 */
+	if (unlikely(IO_URING_READ_ONCE(*u->ring.sq.kflags) &
+		     (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
 		io_uring_get_events(&u->ring);
 	if (io_uring_cq_ready(&u->ring) > 0)
 		reap(u, NULL);
