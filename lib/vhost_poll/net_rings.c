@@ -238,6 +238,11 @@ vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n)
 	for (unsigned int i = 2U * first; i < 2U * (first + n); i++) {
 		struct vhp_vring *vr = ring_of(dev, i);
 
+		/*
+		 * It was detached while asleep. If its qpair is served again without this ring,
+		 * nobody may disarm it: its memory is the guest's again, or gone.
+		 */
+		vr->armed = false;
 		if (!vr->running)
 			continue;
 		if (vr->device_writes)
