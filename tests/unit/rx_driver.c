@@ -11,15 +11,6 @@
 #define MOST_BYTES  (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES)
 /* Buffers come from the two touching regions, again and again; tables from the third. */
 #define ARENA_BYTES (GUEST_LOW_BYTES + GUEST_NEXT_BYTES)
-#define TABLE_BYTES (RX_MOST_PIECES * sizeof(struct vring_desc))
-
-void
-rx_init(struct rx_driver *d, struct wire *w)
-{
-	*d = (struct rx_driver){.w = w, .next_gpa = GUEST_LOW_GPA};
-	d->fifo = calloc(FIFO, sizeof(d->fifo[0]));
-	CHECK(d->fifo != NULL);
-}
 
 static struct rx_buffer *
 oldest(struct rx_driver *d)
@@ -27,12 +18,41 @@ oldest(struct rx_driver *d)
 	return &d->fifo[d->head % FIFO];
 }
 
+struct rx_driver *
+rx_new(uint16_t ring_size, bool packed, uint16_t hdr_bytes, bool mergeable)
+{
+	const struct wire_conf conf = {
+		.ring_size = ring_size,
+		.packed = packed,
+		.base = packed ? 0x8000 : 65530,
+		.hdr_bytes = hdr_bytes,
+		.mergeable = mergeable,
+	};
+	struct rx_driver *d = calloc(1, sizeof(*d));
+
+	CHECK(d != NULL);
+	d->w = wire_new(&conf);
+	d->next_gpa = GUEST_LOW_GPA;
+	d->next_table = GUEST_HIGH_GPA;
+	d->fifo = calloc(FIFO, sizeof(d->fifo[0]));
+	CHECK(d->fifo != NULL);
+	return d;
+}
+
 void
-rx_fini(struct rx_driver *d)
+rx_free(struct rx_driver *d)
 {
 	for (; d->head != d->tail; d->head++)
 		free(oldest(d)->pieces);
 	free(d->fifo);
+	wire_free(d->w);
+	free(d);
+}
+
+const struct vhp_ring_stats *
+rx_stats(const struct rx_driver *d)
+{
+	return &d->w->qp.rx.stats;
 }
 
 uint32_t
@@ -53,6 +73,18 @@ arena(struct rx_driver *d, uint32_t len_bytes)
 	d->next_gpa = gpa + len_bytes;
 	for (uint32_t i = 0; i < len_bytes; i++)
 		*guest_byte(&d->w->g, gpa + i) = 0xbb;
+	return gpa;
+}
+
+/* Memory for a table of n descriptors. */
+static uint64_t
+table_arena(struct rx_driver *d, uint16_t n)
+{
+	uint64_t gpa = d->next_table;
+
+	if (gpa + n * sizeof(struct vring_desc) > GUEST_HIGH_GPA + GUEST_HIGH_BYTES)
+		gpa = GUEST_HIGH_GPA;
+	d->next_table = gpa + n * sizeof(struct vring_desc);
 	return gpa;
 }
 
@@ -87,9 +119,8 @@ rx_post(struct rx_driver *d, const uint32_t *lens, bool indirect)
 			.addr = arena(d, lens[i]), .len = lens[i], .flags = VRING_DESC_F_WRITE};
 		b.len_bytes += lens[i];
 	}
-	/* A table may be overwritten once the device has read it: few are needed. */
 	if (indirect)
-		table = GUEST_HIGH_GPA + d->tail % (GUEST_HIGH_BYTES / TABLE_BYTES) * TABLE_BYTES;
+		table = table_arena(d, b.n);
 	return post(d, &b, table);
 }
 

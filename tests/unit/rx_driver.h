@@ -20,16 +20,20 @@ struct rx_buffer {
 };
 
 struct rx_driver {
-	struct wire *w;
+	struct wire *w;         /**< owned */
 	struct rx_buffer *fifo; /**< outstanding, oldest at head; indices modulo 65536 */
 	uint32_t head, tail;
-	uint64_t next_gpa;
+	uint64_t next_gpa, next_table;
 	uint32_t n_returned; /**< good buffers that came back empty */
 	uint32_t n_bad;      /**< bad ones that did */
 };
 
-void rx_init(struct rx_driver *d, struct wire *w);
-void rx_fini(struct rx_driver *d);
+/** A driver and its wire; ring bases near a wrap. */
+struct rx_driver *rx_new(uint16_t ring_size, bool packed, uint16_t hdr_bytes, bool mergeable);
+void rx_free(struct rx_driver *d);
+
+/** Counters of the receiveq. */
+const struct vhp_ring_stats *rx_stats(const struct rx_driver *d);
 
 /** Buffers that are out. */
 uint32_t rx_outstanding(const struct rx_driver *d);

@@ -17,38 +17,6 @@
 /* Each test runs over both layouts of the ring. */
 #define FOR_EACH_LAYOUT(p) for (int p = 0; p < 2; p++)
 
-static struct rx_driver *
-new_driver(uint16_t size, bool packed, bool mergeable)
-{
-	const struct wire_conf conf = {
-		.ring_size = size,
-		.packed = packed,
-		.base = packed ? 0x8000 : 65530,
-		.hdr_bytes = 12,
-		.mergeable = mergeable,
-	};
-	struct rx_driver *d = malloc(sizeof(*d));
-
-	rx_init(d, wire_new(&conf));
-	return d;
-}
-
-static void
-free_driver(struct rx_driver *d)
-{
-	struct wire *w = d->w;
-
-	rx_fini(d);
-	wire_free(w);
-	free(d);
-}
-
-static const struct vhp_ring_stats *
-stats(const struct rx_driver *d)
-{
-	return &d->w->qp.rx.stats;
-}
-
 /* One bad chain at each place among eight buffers: it comes back with length 0, in its turn. */
 static void
 bad_anywhere(void **state)
@@ -57,7 +25,7 @@ bad_anywhere(void **state)
 	FOR_EACH_LAYOUT(packed)
 	{
 		for (int i = 0; i < 2 * 9; i++) {
-			struct rx_driver *d = new_driver(64, packed, i % 2);
+			struct rx_driver *d = rx_new(64, packed, 12, i % 2);
 			uint32_t number = 0;
 
 			for (int k = 0; k < 9; k++)
@@ -75,10 +43,10 @@ bad_anywhere(void **state)
 			assert_int_equal(d->n_bad, 1);
 			assert_int_equal(d->n_returned, 0);
 			assert_int_equal(rx_outstanding(d), 0);
-			assert_int_equal(stats(d)->drops[VHP_DROP_CHAIN_DIRECTION], 1);
+			assert_int_equal(rx_stats(d)->drops[VHP_DROP_CHAIN_DIRECTION], 1);
 			assert_int_equal(wire_drops(&d->w->qp.rx), 1);
-			assert_int_equal(stats(d)->pkts, 8);
-			free_driver(d);
+			assert_int_equal(rx_stats(d)->pkts, 8);
+			rx_free(d);
 		}
 	}
 }
@@ -91,7 +59,7 @@ bad_in_the_way_of_a_frame(void **state)
 	FOR_EACH_LAYOUT(packed)
 	{
 		for (uint32_t before = 0; before < 12; before++) {
-			struct rx_driver *d = new_driver(256, packed, true);
+			struct rx_driver *d = rx_new(256, packed, 12, true);
 
 			rx_post_many(d, before, 1526);
 			assert_true(rx_post_bad(d));
@@ -103,11 +71,11 @@ bad_in_the_way_of_a_frame(void **state)
 			rx_check(d, 0, 9 * 1526);
 			rx_check(d, 1, 60);
 			rx_check_none(d);
-			assert_int_equal(stats(d)->pkts, 2);
+			assert_int_equal(rx_stats(d)->pkts, 2);
 			/* Buffers in front of the bad one may have come back empty: these few. */
 			assert_in_range(d->n_returned, 0, before < 9 ? before : 0);
 			assert_int_equal(wire_drops(&d->w->qp.rx), before < 9 || d->n_bad ? 1 : 0);
-			free_driver(d);
+			rx_free(d);
 		}
 	}
 }
@@ -119,7 +87,7 @@ shorter_than_a_header(void **state)
 	(void)state;
 	FOR_EACH_LAYOUT(packed)
 	{
-		struct rx_driver *d = new_driver(64, packed, true);
+		struct rx_driver *d = rx_new(64, packed, 12, true);
 		const uint32_t lens[] = {11, 0};
 		uint8_t bytes[MOST_BYTES];
 
@@ -130,8 +98,8 @@ shorter_than_a_header(void **state)
 		rx_fill(d->w);
 		assert_int_equal(rx_take(d, bytes, NULL), 60);
 		assert_int_equal(d->n_returned, 1);
-		assert_int_equal(stats(d)->drops[VHP_DROP_SHORT], 1);
-		free_driver(d);
+		assert_int_equal(rx_stats(d)->drops[VHP_DROP_SHORT], 1);
+		rx_free(d);
 	}
 }
 
@@ -145,7 +113,7 @@ ring_of_bad_chains(void **state)
 	(void)state;
 	FOR_EACH_LAYOUT(packed)
 	{
-		struct rx_driver *d = new_driver(4096, packed, true);
+		struct rx_driver *d = rx_new(4096, packed, 12, true);
 		uint32_t bursts = 0, used = 0;
 
 		for (int i = 0; i < 4096; i++)
@@ -160,10 +128,10 @@ ring_of_bad_chains(void **state)
 			assert_true(++bursts <= 4096);
 		}
 		assert_true(bursts > 1);
-		assert_int_equal(stats(d)->drops[VHP_DROP_CHAIN_DIRECTION], 4096);
+		assert_int_equal(rx_stats(d)->drops[VHP_DROP_CHAIN_DIRECTION], 4096);
 		rx_check_none(d);
 		assert_int_equal(d->n_bad, 4096);
-		free_driver(d);
+		rx_free(d);
 	}
 }
 
@@ -174,7 +142,7 @@ expensive_buffers(void **state)
 	(void)state;
 	FOR_EACH_LAYOUT(packed)
 	{
-		struct rx_driver *d = new_driver(256, packed, true);
+		struct rx_driver *d = rx_new(256, packed, 12, true);
 		struct vring_desc bufs[1024];
 		struct vhp_work work = {0};
 
@@ -185,14 +153,14 @@ expensive_buffers(void **state)
 		for (int i = 0; i < 256; i++)
 			assert_true(ring_post(&d->w->rx, bufs, 1024, GUEST_HIGH_GPA) >= 0);
 		rx_send(d->w, 0, 256 * 12);
-		for (int bursts = 0; stats(d)->pkts == 0; bursts++) {
+		for (int bursts = 0; rx_stats(d)->pkts == 0; bursts++) {
 			work = rx_fill(d->w);
 			assert_in_range(work.descs, 1, 3 * VHP_TAKE_DESCS);
 			assert_in_range(bursts, 0, 256);
 		}
 		assert_int_equal(ring_used_count(&d->w->rx), 256);
 		assert_int_equal(wire_drops(&d->w->qp.rx), 0);
-		free_driver(d);
+		rx_free(d);
 	}
 }
 
@@ -234,7 +202,7 @@ huge_buffers(void **state)
 static void
 ring_fault(void **state)
 {
-	struct rx_driver *d = new_driver(64, false, true);
+	struct rx_driver *d = rx_new(64, false, 12, true);
 
 	(void)state;
 	rx_post_many(d, 2, 1526);
@@ -243,18 +211,18 @@ ring_fault(void **state)
 		rx_send(d->w, i, 100);
 	rx_fill(d->w);
 	assert_int_equal(d->w->qp.rx.fault, VHP_RING_HEAD);
-	assert_int_equal(stats(d)->faults, 1);
+	assert_int_equal(rx_stats(d)->faults, 1);
 	assert_int_equal(rx_fill(d->w).pkts, 0);
-	assert_true(stats(d)->pkts >= 1);
-	assert_int_equal(ring_used_count(&d->w->rx), stats(d)->pkts);
-	assert_int_equal(memory_queue_count(&d->w->port.host), 4 - stats(d)->pkts);
-	free_driver(d);
+	assert_true(rx_stats(d)->pkts >= 1);
+	assert_int_equal(ring_used_count(&d->w->rx), rx_stats(d)->pkts);
+	assert_int_equal(memory_queue_count(&d->w->port.host), 4 - rx_stats(d)->pkts);
+	rx_free(d);
 }
 
 static void
 left_alone(void **state)
 {
-	struct rx_driver *d = new_driver(64, true, true);
+	struct rx_driver *d = rx_new(64, true, 12, true);
 
 	(void)state;
 	rx_post_many(d, 2, 1526);
@@ -265,7 +233,7 @@ left_alone(void **state)
 	d->w->qp.rx.fault = VHP_RING_MEMORY;
 	assert_int_equal(rx_fill(d->w).pkts, 0);
 	assert_int_equal(d->w->port.rx_calls, 0);
-	free_driver(d);
+	rx_free(d);
 }
 
 /* A ring of which every second chain is bad, frames of all sizes: nothing is lost or twice. */
@@ -275,7 +243,7 @@ every_second_is_bad(void **state)
 	(void)state;
 	FOR_EACH_LAYOUT(packed)
 	{
-		struct rx_driver *d = new_driver(256, packed, true);
+		struct rx_driver *d = rx_new(256, packed, 12, true);
 		uint32_t got = 0;
 
 		for (uint32_t i = 0; i < 3000; i++)
@@ -297,9 +265,9 @@ every_second_is_bad(void **state)
 				got++;
 			}
 		}
-		assert_int_equal(stats(d)->pkts, 3000);
-		assert_int_equal(stats(d)->drops[VHP_DROP_NO_ROOM], 0);
-		free_driver(d);
+		assert_int_equal(rx_stats(d)->pkts, 3000);
+		assert_int_equal(rx_stats(d)->drops[VHP_DROP_NO_ROOM], 0);
+		rx_free(d);
 	}
 }
 
