@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Host ports other than the tap: packet sockets and devices of DPDK's.
+
+The test front end is the guest and, by a raw socket on the far end of a veth
+pair, the host: it compares every byte. Where it cannot be the peer, testpmd is.
+"""
+
+import os
+import shutil
+import struct
+
+import pytest
+
+from capture import assert_same_frames, frames, read_pcap, send_frames, write_pcap
+from daemon import BINARY, BUILD, Daemon, assert_clean, wait_until
+from segments import assert_segments, large_frame, payloads, send_large
+from testpmd import Testpmd
+
+LONG_MTU = 65535
+FRAMES = 4000
+SETTLE_S = 30
+
+needs_testpmd = pytest.mark.skipif(shutil.which("dpdk-testpmd") is None,
+                                   reason="needs dpdk-testpmd")
+
+
+def veth(netns, mtu=LONG_MTU):
+    """va is for the daemon, vb for the test."""
+    netns.ip("link", "add", "va", "type", "veth", "peer", "name", "vb")
+    for end in ("va", "vb"):
+        netns.ip("link", "set", end, "mtu", mtu, "up")
+
+
+def vhost(short_dir, number=0, **keys):
+    """The value of --vdev for a net_vhost."""
+    line = "net_vhost%d,iface=%s/vhost%d.sock" % (number, short_dir, number)
+    return line + "".join(",%s=%s" % item for item in keys.items())
+
+
+def roundtrip(netns, short_dir, *args, iface="vb", count=FRAMES):
+    """Runs the test front end; fails unless every frame arrived as it was, and no other."""
+    done = netns.run(BUILD / "tests" / "frontend" / "fe-roundtrip",
+                     "--socket", short_dir / "vhost0.sock", "--iface", iface,
+                     "--frames", count, *args, timeout=90)
+    assert "PASS" in done.stdout, done.stdout
+    assert " strays 0," in done.stdout, "frames that nobody sent: " + done.stdout
+
+
+def assert_counted(counters, transmitted, received, qpair="net_vhost0:0"):
+    assert_clean(counters)
+    assert counters[qpair + " transmitq"]["pkts"] == transmitted
+    assert counters[qpair + " receiveq"]["pkts"] == received
+
+
+def guest_devices(short_dir, to_send=(), number=0, **keys):
+    """testpmd as a guest that sends the frames of one file and keeps what it gets."""
+    name = "guest%d" % number
+    write_pcap(short_dir / (name + "-in.pcap"), to_send)
+    return ("net_virtio_user0,path=%s/vhost%d.sock,queue_size=256" % (short_dir, number) +
+            "".join(",%s=%s" % item for item in keys.items()),
+            "net_pcap0,rx_pcap={0}-in.pcap,tx_pcap={0}-out.pcap".format(short_dir / name))
+
+
+# ---- net_af_packet ---------------------------------------------------------------
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("args", [
+    [], ["--packed"], ["--legacy"], ["--mrg", "off"], ["--event-idx", "off"],
+    ["--event-idx", "random", "--max-segs", "32"],
+    ["--offloads", "on"], ["--offloads", "on", "--packed", "--in-order"],
+    ["--vlans", "1"], ["--vlans", "2", "--offloads", "on"],
+    ["--vlans", "1", "--offloads", "on", "--mrg", "off", "--packed"],
+    ["--restart", "500", "--offloads", "on"],
+], ids=" ".join)
+def test_af_packet_roundtrip(netns, short_dir, args):
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_af_packet0,iface=va") as daemon:
+        roundtrip(netns, short_dir, *args)
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, FRAMES)
+
+
+@pytest.mark.frontend
+def test_af_packet_nothing_comes_back(netns, short_dir):
+    """What the guest sends is not given to the guest."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_af_packet0,iface=va") as daemon:
+        roundtrip(netns, short_dir, "--direction", "tx")
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, 0)
+
+
+@pytest.mark.frontend
+def test_af_packet_keys(netns, short_dir):
+    """The PMD's keys, and queues that the guest does not use get no frames."""
+    veth(netns)
+    port = "net_af_packet0,iface=va,qpairs=4,blocksz=4096,framesz=2048,framecnt=16384," \
+           "qdisc_bypass=1"
+    with Daemon(netns, short_dir, vhost(short_dir, queues=4), port) as daemon:
+        roundtrip(netns, short_dir, "--offloads", "on")
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, FRAMES)
+    for qpair in range(1, 4):
+        assert_counted(counters, 0, 0, "net_vhost0:%d" % qpair)
+
+
+@pytest.mark.frontend
+def test_af_packet_second_queue_sends(netns, short_dir):
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir, queues=2),
+                "net_af_packet0,iface=va") as daemon:
+        roundtrip(netns, short_dir, "--qpairs", 2, "--qpair", 1, "--direction", "tx")
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, 0, "net_vhost0:1")
+
+
+@pytest.mark.frontend
+def test_af_packet_interface_goes_and_comes(netns, short_dir):
+    """Down and up again; deleted and made anew: the daemon goes on, idle meanwhile."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_af_packet0,iface=va") as daemon:
+        roundtrip(netns, short_dir, count=500)
+        netns.ip("link", "set", "va", "down")
+        netns.ip("link", "set", "va", "up")
+        roundtrip(netns, short_dir, "--stall-ms", 10000, count=500)
+        netns.ip("link", "del", "va")
+        veth(netns)
+        # The timer that looks for it runs once a second, and only once a queue noticed.
+        roundtrip(netns, short_dir, "--stall-ms", 10000, "--direction", "tx", count=500)
+        roundtrip(netns, short_dir, count=500)
+        assert daemon.alive()
+        counters = daemon.stop()
+    assert_clean(counters)
+
+
+@needs_testpmd
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("tag", [b"", struct.pack("!HH", 0x8100, 42)], ids=["untagged", "tagged"])
+def test_af_packet_cuts_for_guest(netns, short_dir, version, tag):
+    """The guest did not accept segmentation offload; the host sends large TCP frames."""
+    veth(netns)
+    mss = 1400
+    parts = payloads(version, 50, 40000)
+    with Daemon(netns, short_dir, vhost(short_dir, tso=0), "net_af_packet0,iface=va") as daemon, \
+            Testpmd(netns, *guest_devices(short_dir)) as guest:
+        guest.command("start")
+        daemon.wait_forwarding()
+        send_large(netns, "vb", [large_frame(version, part, 2**32 - 5000, mss, tag)
+                                 for part in parts])
+        counts = [-(-len(part) // mss) for part in parts]
+        wait_until(lambda: guest.port_stats(0)["RX-packets"] >= sum(counts), SETTLE_S,
+                   "segments are missing")
+        guest.quit()
+        counters = daemon.stop()
+    assert_counted(counters, 0, sum(counts))
+    got = read_pcap(short_dir / "guest0-out.pcap")
+    assert len(got) == sum(counts)
+    for part, count in zip(parts, counts):
+        assert_segments(got[:count], version, part, 2**32 - 5000, mss, tag)
+        got = got[count:]
+
+
+@needs_testpmd
+def test_af_packet_drops_nothing_for_a_slow_guest(netns, short_dir):
+    """Frames wait in the socket until there is a guest."""
+    veth(netns)
+    sent = frames(7, FRAMES)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_af_packet0,iface=va") as daemon:
+        send_frames(netns, "vb", sent)
+        with Testpmd(netns, *guest_devices(short_dir)) as guest:
+            guest.command("start")
+            wait_until(lambda: guest.port_stats(0)["RX-packets"] >= FRAMES, SETTLE_S,
+                       "frames are missing")
+            guest.quit()
+        counters = daemon.stop()
+    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), sent)
+    assert_counted(counters, 0, FRAMES)
+
+
+# ---- devices of DPDK's --------------------------------------------------------------
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("args", [
+    ["--kinds", "raw"], ["--kinds", "raw", "--packed", "--offloads", "on", "--restart", "500"],
+    ["--direction", "tx", "--vlans", "1"], ["--direction", "tx", "--legacy"],
+], ids=" ".join)
+@pytest.mark.parametrize("port", ["net_pcap0,rx_iface_in=va,tx_iface=va", "net_af_xdp0,iface=va"],
+                         ids=["pcap", "af_xdp"])
+def test_ethdev_roundtrip(netns, short_dir, port, args):
+    """Two drivers without offloads and, pcap, without an interrupt or a limit."""
+    veth(netns, 1500)
+    with Daemon(netns, short_dir, vhost(short_dir), port) as daemon:
+        roundtrip(netns, short_dir, "--max-len", 1500, *args)
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, 0 if "tx" in args else FRAMES)
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("args", [
+    ["--kinds", "raw", "--max-len", "1514"],
+    ["--kinds", "raw,udp4,udp6,tcp4,tcp6", "--max-len", "1514", "--offloads", "on"],
+    ["--kinds", "raw,tcp4,tcp6,tso4,tso6", "--direction", "tx", "--offloads", "on", "--packed",
+     "--vlans", "1"],
+    ["--kinds", "tso4,tso6", "--direction", "tx", "--offloads", "on"],
+], ids=" ".join)
+def test_ethdev_offloads_pass_through(netns, short_dir, args):
+    """A driver with checksum and segmentation offload gets the guest's requests.
+
+    It is virtio_user, and a second daemon with a tap its back end.
+    """
+    with Daemon(netns, short_dir, vhost(short_dir, 1), "net_tap0,iface=tap0") as back:
+        netns.ip("link", "set", "tap0", "mtu", 65521)
+        with Daemon(netns, short_dir, vhost(short_dir),
+                    "net_virtio_user0,path=%s/vhost1.sock,queue_size=1024" % short_dir) as daemon:
+            roundtrip(netns, short_dir, *args, iface="tap0")
+            counters = daemon.stop()
+        behind = back.stop()
+    assert_counted(counters, FRAMES, 0 if "tx" in args else FRAMES)
+    assert behind["net_vhost1:0 transmitq"]["pkts"] == FRAMES, "cut by the daemon"
+
+
+@needs_testpmd
+def test_ethdev_memif_both_ways(netns, short_dir):
+    """Shared memory with another process, whose driver stops taking frames when it is full."""
+    to_host, to_guest = frames(11, FRAMES), frames(12, FRAMES)
+    memif = "socket=%s/memif.sock,socket-abstract=no" % short_dir
+    write_pcap(short_dir / "peer-in.pcap", to_guest)
+    peer = ("net_memif0,role=client," + memif,
+            "net_pcap0,rx_pcap={0}/peer-in.pcap,tx_pcap={0}/peer-out.pcap".format(short_dir))
+    with Daemon(netns, short_dir, vhost(short_dir), "net_memif0,role=server," + memif) as daemon, \
+            Testpmd(netns, *guest_devices(short_dir, to_host)) as guest, \
+            Testpmd(netns, *peer) as other:
+        daemon.wait_forwarding()
+        wait_until(lambda: "Link status: up" in other.command("show port info 0"), SETTLE_S,
+                   "no link between memif's two ends")
+        guest.command("start")
+        other.command("start")
+        for process in (guest, other):
+            wait_until(lambda p=process: p.port_stats(0)["RX-packets"] >= FRAMES, SETTLE_S,
+                       "frames are missing")
+        guest.quit()
+        other.quit()
+        counters = daemon.stop()
+    assert_same_frames(read_pcap(short_dir / "peer-out.pcap"), to_host)
+    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), to_guest)
+    assert_counted(counters, FRAMES, FRAMES)
+
+
+@needs_testpmd
+def test_ethdev_ring_gives_back_what_it_got(netns, short_dir):
+    """net_ring0 is its own other side: more frames than it holds, each both ways."""
+    sent = frames(13, FRAMES)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_ring0") as daemon, \
+            Testpmd(netns, *guest_devices(short_dir, sent)) as guest:
+        daemon.wait_forwarding()
+        guest.command("start")
+        wait_until(lambda: guest.port_stats(0)["RX-packets"] >= FRAMES, SETTLE_S,
+                   "frames are missing")
+        guest.quit()
+        counters = daemon.stop()
+    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), sent)
+    assert_counted(counters, FRAMES, FRAMES)
+
+
+def test_ethdev_that_is_not_there(netns, short_dir):
+    """One line, status 2, nothing left."""
+    done = netns.run(BINARY, "--file-prefix", "vhp-none-%d" % os.getpid(), "--vdev",
+                     vhost(short_dir), "--vdev", "net_pcap0,rx_pcap=%s/none" % short_dir,
+                     check=False)
+    assert done.returncode == 2
+    assert "net_pcap0" in done.stderr
+    assert list(short_dir.glob("*.sock")) == []
