@@ -25,9 +25,9 @@ enum {
 	OPT_RX_POLL,
 	OPT_STATS,
 	OPT_CHECK,
-	OPT_VERBOSE = 'v',
-	OPT_VERSION = 512,
+	OPT_VERSION,
 	OPT_HELP,
+	OPT_VERBOSE = 'v',
 };
 
 static const struct {
