@@ -262,8 +262,8 @@ main()
 	trap 'exit 129' HUP
 
 	run "$here/install-deps.sh" build run
-	dir=$(mktemp -d /tmp/vhp-quickstart.XXXXXX)
 	netns=vhp-qs-$$
+	dir=$(mktemp -d "/tmp/$netns.XXXXXX")
 
 	build_daemon
 	prepare_guest
