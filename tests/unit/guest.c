@@ -64,25 +64,56 @@ guest_has(const struct guest *g, uint64_t gpa, uint64_t len_bytes)
 	return true;
 }
 
+/* Where [gpa, gpa + *len_bytes) begins; cut at the end of its region. It must be memory. */
+static uint8_t *
+piece(const struct guest *g, uint64_t gpa, size_t *len_bytes)
+{
+	for (uint32_t i = 0; i < g->mem.n_regions; i++) {
+		const struct vhp_mem_region *r = &g->mem.regions[i];
+
+		if (gpa < r->gpa || gpa > r->gpa + (r->size_bytes - 1))
+			continue;
+		if (*len_bytes > r->gpa + r->size_bytes - gpa)
+			*len_bytes = r->gpa + r->size_bytes - gpa;
+		return r->hva + (gpa - r->gpa);
+	}
+	CHECK(!"guest memory");
+	return NULL;
+}
+
 void
 guest_write(struct guest *g, uint64_t gpa, const void *src, size_t len_bytes)
 {
-	for (size_t i = 0; i < len_bytes; i++) {
-		uint8_t *byte = guest_byte(g, gpa + i);
+	for (size_t done = 0; done < len_bytes;) {
+		size_t len = len_bytes - done;
+		uint8_t *to = piece(g, gpa + done, &len);
 
-		CHECK(byte != NULL);
-		*byte = ((const uint8_t *)src)[i];
+		memcpy(to, (const uint8_t *)src + done, len);
+		done += len;
 	}
 }
 
 void
 guest_read(const struct guest *g, uint64_t gpa, void *dst, size_t len_bytes)
 {
-	for (size_t i = 0; i < len_bytes; i++) {
-		const uint8_t *byte = guest_byte(g, gpa + i);
+	for (size_t done = 0; done < len_bytes;) {
+		size_t len = len_bytes - done;
+		const uint8_t *from = piece(g, gpa + done, &len);
 
-		CHECK(byte != NULL);
-		((uint8_t *)dst)[i] = *byte;
+		memcpy((uint8_t *)dst + done, from, len);
+		done += len;
+	}
+}
+
+void
+guest_fill(struct guest *g, uint64_t gpa, uint8_t byte, size_t len_bytes)
+{
+	for (size_t done = 0; done < len_bytes;) {
+		size_t len = len_bytes - done;
+		uint8_t *to = piece(g, gpa + done, &len);
+
+		memset(to, byte, len);
+		done += len;
 	}
 }
 

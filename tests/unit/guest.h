@@ -43,6 +43,7 @@ bool guest_has(const struct guest *g, uint64_t gpa, uint64_t len_bytes);
 
 /** All of it must be memory; it may cross regions. */
 void guest_write(struct guest *g, uint64_t gpa, const void *src, size_t len_bytes);
+void guest_fill(struct guest *g, uint64_t gpa, uint8_t byte, size_t len_bytes);
 void guest_read(const struct guest *g, uint64_t gpa, void *dst, size_t len_bytes);
 
 /** Remember all memory; expect changes of it; compare it: nothing else may have changed. */

@@ -71,8 +71,7 @@ arena(struct rx_driver *d, uint32_t len_bytes)
 	if (gpa + len_bytes > GUEST_LOW_GPA + ARENA_BYTES)
 		gpa = GUEST_LOW_GPA;
 	d->next_gpa = gpa + len_bytes;
-	for (uint32_t i = 0; i < len_bytes; i++)
-		*guest_byte(&d->w->g, gpa + i) = 0xbb;
+	guest_fill(&d->w->g, gpa, 0xbb, len_bytes);
 	return gpa;
 }
 
