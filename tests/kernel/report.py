@@ -14,7 +14,7 @@ ORDER = ["baseline", "mainline", "rxpoll-2", "rxpoll-4", "rxpoll", "wait", "vhos
          "vhost-net-rxpoll", "daemon", "testpmd"]
 COLUMNS = {
     "rx_per_s": "{:.0f}", "gaps_per_s": "{:.1f}", "kicks_pct": "{:.3f}", "per_s": "{:.0f}",
-    "cpu_ms_each": "{:.3f}", "median_us": "{:.0f}", "hangs": "{:.0f}",
+    "min_us": "{:.0f}", "cpu_ms_each": "{:.3f}", "median_us": "{:.0f}", "hangs": "{:.0f}",
 }
 
 
@@ -99,14 +99,17 @@ class Report:
             self.verdict(not bad, f"{name}: {kind} {variant}, {len(runs)} runs", "; ".join(bad))
 
     def hang(self, plan, name):
+        # With an event index a guest kicks by itself once it passes the old index, so
+        # there mainline is not expected to hang.
         for kind in ("hang", "hang-event"):
-            if (kind, "rxpoll", "hangs") not in plan.values:
-                continue
-            self.bar(plan.median(kind, "rxpoll", "hangs"), f"{name}: {kind}: rxpoll hangs of 12",
-                     lambda v: v == 0, "a receive notification was lost")
-            self.bar(plan.median(kind, "mainline", "hangs"),
-                     f"{name}: {kind}: mainline hangs of 12, as it is expected to",
-                     lambda v: v > 0, "the test does not show what it is for")
+            for variant in ("rxpoll-2", "rxpoll"):
+                if (kind, variant, "hangs") in plan.values:
+                    self.bar(plan.median(kind, variant, "hangs"),
+                             f"{name}: {kind}: {variant} hangs of 12", lambda v: v == 0,
+                             "a receive notification was lost")
+        self.bar(plan.median("hang", "mainline", "hangs"),
+                 f"{name}: hang: mainline hangs of 12, as it is expected to",
+                 lambda v: v > 0, "the test does not show what it is for")
 
     def vhost(self, plan):
         self.traffic(plan, "vhost")
@@ -125,7 +128,8 @@ class Report:
         window = plan.median("pair", "baseline", "window_us")
         for variant, low in (("baseline", True), ("mainline", False), ("rxpoll", False),
                              ("rxpoll=0", True)):
-            got = plan.median("pair", variant, "median_us")
+            # The least of all rounds: a busy machine only makes it longer.
+            got = plan.median("pair", variant, "min_us")
             self.bar(got, f"lost: pair: {variant}: us until a frame is received that came with "
                      "transmit work", lambda v, low=low: v > window / 2 if low else v < window / 2,
                      "baseline waits for a window, the others do not")

@@ -103,7 +103,9 @@ add_modules()
 build_image()
 {
 	IMG=$WORK/img
-	mkdir -p "$IMG"/{bin,dev,proc,sys,tmp,lib/modules,variants,t,run,mnt,etc}
+	mkdir -p "$IMG"/{bin,dev,proc,sys,tmp,usr/lib/modules,usr/lib64,variants,t,etc}
+	ln -sfn usr/lib "$IMG/lib"
+	ln -sfn usr/lib64 "$IMG/lib64"
 	[ -e "$KROOT/lib/modules/$KREL/modules.dep" ] || depmod -b "$KROOT" "$KREL"
 	cp /bin/busybox "$IMG/bin/"
 	ln -sf busybox "$IMG/bin/sh"
@@ -116,15 +118,24 @@ build_image()
 	cp "$WORK"/bin/* "$IMG/bin/"
 }
 
-# copy_with_libs FILE DESTINATION: a program or library and all that it is linked to.
+# A library and all names under which it is found: DPDK's drivers are linked and loaded
+# by different names, and must not be there twice.
+copy_lib()
+{
+	local lib=$1 real
+	real=$(readlink -f "$lib")
+	mkdir -p "$IMG$(dirname "$lib")" "$IMG$(dirname "$real")"
+	[ -e "$IMG$real" ] || cp "$real" "$IMG$real"
+	[ -e "$IMG$lib" ] || ln -s "$real" "$IMG$lib"
+}
+
+# copy_with_libs FILE [DESTINATION]: a program or library and all that it is linked to.
 copy_with_libs()
 {
 	local lib
-	cp -L "$1" "$2"
+	if [ $# = 2 ]; then cp -L "$1" "$IMG$2"; else copy_lib "$1"; fi
 	for lib in $(ldd "$1" | grep -o '/[^ ]*'); do
-		[ -e "$IMG$lib" ] && continue
-		mkdir -p "$IMG$(dirname "$lib")"
-		cp -L "$lib" "$IMG$lib"
+		copy_lib "$lib"
 	done
 }
 
@@ -132,13 +143,18 @@ copy_with_libs()
 add_dpdk()
 {
 	local dir=/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0 pmd
-	mkdir -p "$IMG$dir" "$IMG/usr/bin"
-	copy_with_libs "$1" "$IMG/bin/dpdk-vhost-rxpoll"
-	copy_with_libs "$(command -v dpdk-testpmd)" "$IMG/bin/dpdk-testpmd"
+	copy_with_libs "$1" /bin/dpdk-vhost-rxpoll
+	copy_with_libs "$(command -v dpdk-testpmd)" /bin/dpdk-testpmd
 	for pmd in net_vhost net_tap net_virtio bus_vdev bus_pci mempool_ring; do
-		copy_with_libs "$dir/librte_$pmd.so.23.0" "$IMG$dir/"
+		copy_with_libs "$dir/librte_$pmd.so.23.0"
 	done
-	copy_with_libs /usr/lib/x86_64-linux-gnu/libgcc_s.so.1 "$IMG/usr/lib/x86_64-linux-gnu/"
+	copy_with_libs /usr/lib/x86_64-linux-gnu/libgcc_s.so.1
+	# testpmd is linked to drivers, which DPDK now finds in $dir and loads by their
+	# file names; what these are linked to is asked for by the shorter one.
+	for pmd in "$IMG$dir"/*.so.23.0; do
+		pmd=$(basename "$pmd" .0)
+		ln -sf "dpdk/pmds-23.0/$pmd.0" "$IMG/usr/lib/x86_64-linux-gnu/$pmd"
+	done
 }
 
 pack_image()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Plan: the variants of virtio_crypto on QEMU's own back end, A B C A B C in one boot.
 modprobe -a virtio_pci algif_skcipher crypto_engine
-for i in $(seq "${rounds:-3}"); do
+for _ in $(seq "${rounds:-3}"); do
 	for v in baseline mainline wait; do
 		use_crypto $v || continue
 		sleep 1

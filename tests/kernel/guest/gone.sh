@@ -75,7 +75,7 @@ ok kill-unload finish
 begin 60000
 echo 1 >$P/mute
 : >/tmp/out
-for i in $(seq 80); do alg setkey $D >>/tmp/out 2>&1 & done
+for _ in $(seq 80); do alg setkey $D >>/tmp/out 2>&1 & done
 ok full-in-flight wait_for 20 in_flight 64
 echo 0 >$P/mute
 ok full-all-served wait_for 20 all_ended /tmp/out 80
@@ -88,7 +88,7 @@ begin 60000
 keyed
 echo 1 >$P/mute
 : >/tmp/out
-for i in 1 2 3 4 5 6 7 8; do alg setkey $D >>/tmp/out 2>&1 & done
+for _ in 1 2 3 4 5 6 7 8; do alg setkey $D >>/tmp/out 2>&1 & done
 echo e >&5
 ok removal-in-flight wait_for 5 in_flight 8
 sleep 0.3

@@ -3,17 +3,17 @@
 # Plan: orders of events that a variant of vhost_net gets right or wrong, whatever the
 # speed of the machine; the parameters and counters of the series.
 modprobe -a vhost tap tun veth
-ip link add v0 type veth peer name v1
+ip link add v0 type veth # its peer becomes veth0
 ip link set v0 up
-ip link set v1 up
+ip link set veth0 up
 for v in baseline mainline rxpoll-2 rxpoll; do
 	use_vhost $v || continue
 	res hang $v fe -m hang -r 16 -t 20000 -n 12
 	res hang-event $v fe -m hang -e -r 16 -t 20000 -n 12
 	res pair $v fe -m pair -r 256 -t 20000 -n 12
-	res paced-packet $v fe -m paced -p -i v0 -o v1 -t 20000 -d 2
+	res paced-packet $v fe -m paced -p -i v0 -o veth0 -t 20000 -d 2
 	res echo-event $v fe -m echo -e -r 256 -w 64 -t 5000 -d 1
-	res echo-packet $v fe -m echo -p -i v0 -o v1 -r 256 -w 32 -t 5000 -d 1
+	res echo-packet $v fe -m echo -p -i v0 -o veth0 -r 256 -w 32 -t 5000 -d 1
 	res echo-sleep $v fe -m echo -r 256 -w 16 -t 0 -d 1
 	res echo-big $v fe -m echo -b 1514 -r 256 -w 32 -t 5000 -d 1
 done

@@ -4,7 +4,7 @@
 # rxpoll-4 is the series without its later patches: receive work that the transmit
 # poll finds goes through the worker's list.
 modprobe -a vhost tap tun
-for i in $(seq "${rounds:-5}"); do
+for _ in $(seq "${rounds:-5}"); do
 	for v in baseline mainline rxpoll-4 rxpoll; do
 		use_vhost $v || continue
 		res echo20 $v fe -m echo -r 256 -w 128 -t 20000 -d 2
