@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include <rte_common.h>
 
@@ -11,16 +12,24 @@
 int
 vhp_dirty_log_map(struct vhp_dirty_log *log, int fd, uint64_t size_bytes, uint64_t offset)
 {
+	uint64_t map_bytes;
+	struct stat st;
 	void *map;
 
 	vhp_dirty_log_unmap(log);
-	/* From the start of the file: the offset need not be a page's. */
-	map = mmap(NULL, size_bytes + offset, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	/*
+	 * From the start of the file: the offset need not be a page's. Huge pages are unmapped
+	 * as a whole or not at all.
+	 */
+	map_bytes = RTE_ALIGN_MUL_CEIL(size_bytes + offset, (uint64_t)st.st_blksize);
+	map = mmap(NULL, map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	*log = (struct vhp_dirty_log){
 		.map = map,
-		.map_bytes = size_bytes + offset,
+		.map_bytes = map_bytes,
 		.bits = (uint8_t *)map + offset,
 		.size_bytes = size_bytes,
 	};

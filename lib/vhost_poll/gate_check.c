@@ -110,6 +110,7 @@ static const char *
 check_region(const struct vhp_vu_region *r, int fd)
 {
 	struct stat st;
+	uint64_t len_bytes;
 	void *map;
 
 	if (r->size_bytes == 0)
@@ -123,11 +124,12 @@ check_region(const struct vhp_vu_region *r, int fd)
 		return "region is not in memory or on a local disk";
 	if (r->mmap_offset + r->size_bytes > (uint64_t)st.st_size)
 		return "region is larger than its file";
-	map = mmap(NULL, r->mmap_offset + r->size_bytes, PROT_READ | PROT_WRITE,
-		MAP_SHARED | MAP_NORESERVE, fd, 0);
+	/* Huge pages are unmapped as a whole or not at all. */
+	len_bytes = RTE_ALIGN_MUL_CEIL(r->mmap_offset + r->size_bytes, (uint64_t)st.st_blksize);
+	map = mmap(NULL, len_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map == MAP_FAILED)
 		return "region cannot be mapped";
-	munmap(map, r->mmap_offset + r->size_bytes);
+	munmap(map, len_bytes);
 	return NULL;
 }
 
