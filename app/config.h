@@ -47,7 +47,10 @@ struct device {
 	};
 };
 
-/** Two devices that exchange frames: indices in config::devices. */
+/**
+ * Two devices that exchange frames: indices in config::devices. Two guests are two pairs
+ * in a row, the second the reverse of the first.
+ */
 struct pair {
 	unsigned int vhost; /**< the net_vhost */
 	unsigned int port;  /**< its other side */

@@ -10,7 +10,7 @@
 
 #include "config.h"
 
-#define ALLOWED_PAIRS "one net_vhost and one host port"
+#define ALLOWED_PAIRS "two net_vhost, or one and a host port"
 
 /* "net_tap0, net_tap1": the ports, for messages. Returns out. */
 static const char *
@@ -34,7 +34,7 @@ port_names(const struct config *config, const struct device *but, char *out, siz
 static int
 check_kinds(const struct device *a, const struct device *b, struct mistake *why)
 {
-	if ((a->kind == DEVICE_NET_VHOST) == (b->kind == DEVICE_NET_VHOST))
+	if (a->kind != DEVICE_NET_VHOST && b->kind != DEVICE_NET_VHOST)
 		return mistake(
 			why, "%s: cannot be joined with %s (" ALLOWED_PAIRS ")", a->name, b->name);
 	return 0;
@@ -56,6 +56,11 @@ join(struct config *config, int a, int b, struct mistake *why)
 	pair->vhost = (unsigned int)(a_is_vhost ? a : b);
 	pair->port = (unsigned int)(a_is_vhost ? b : a);
 	config->n_pairs++;
+	if (a_is_vhost && devices[b].kind == DEVICE_NET_VHOST)
+		config->pairs[config->n_pairs++] = (struct pair){
+			.vhost = pair->port,
+			.port = pair->vhost,
+		};
 	return 0;
 }
 
@@ -117,6 +122,9 @@ static uint16_t *
 port_queues(struct device *port, const char **key)
 {
 	switch (port->kind) {
+	case DEVICE_NET_VHOST:
+		*key = "queues";
+		return &port->net.queues;
 	case DEVICE_NET_AF_PACKET:
 		*key = "qpairs";
 		return &port->af_packet.queues;
@@ -167,7 +175,7 @@ config_pair(struct config *config, struct mistake *why)
 {
 	int rc = 0;
 
-	config->pairs = calloc(config->n_devices / 2 + 1, sizeof(*config->pairs));
+	config->pairs = calloc(config->n_devices + 1, sizeof(*config->pairs));
 	if (config->pairs == NULL) {
 		mistake(why, "out of memory");
 		return -ENOMEM;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "drivers/net/vm/vm.h"
 #include "ports.h"
 
 const char *
@@ -67,19 +68,40 @@ port_features(const struct device *dev)
 		return vhp_tap_features(&dev->tap);
 	case DEVICE_NET_AF_PACKET:
 		return vhp_af_packet_features();
+	case DEVICE_NET_VHOST:
+		return vhp_vm_features();
 	default:
 		return vhp_ethdev_features();
 	}
 }
 
-int
-port_open(const struct device *dev, struct vhp_loop *loop, struct vhp_port **out)
+/* Two guests: both ports at once, for this pair and for the next, which is its reverse. */
+static int
+open_vm(const struct device *far, const struct device *near, struct vhp_port **out)
 {
+	struct vhp_vm_conf conf = {
+		.names = {near->net.name, far->net.name},
+		.queues = near->net.queues,
+	};
+
+	return vhp_vm_open(&conf, out);
+}
+
+int
+port_open(const struct config *config, unsigned int pair, struct vhp_loop *loop,
+	struct vhp_port **out)
+{
+	const struct device *dev = &config->devices[config->pairs[pair].port];
+
 	switch (dev->kind) {
 	case DEVICE_NET_TAP:
 		return vhp_tap_open(loop, &dev->tap, out);
 	case DEVICE_NET_AF_PACKET:
 		return vhp_af_packet_open(loop, &dev->af_packet, out);
+	case DEVICE_NET_VHOST:
+		if (*out != NULL)
+			return 0; /* by the pair before */
+		return open_vm(dev, &config->devices[config->pairs[pair].vhost], out);
 	default:
 		return vhp_ethdev_open(&dev->eth, out);
 	}

@@ -14,7 +14,13 @@ int port_check(const struct device *dev, struct mistake *why);
 /** Virtio feature bits that it can honour, as far as is known before rte_eal_init(). */
 uint64_t port_features(const struct device *dev);
 
-/** Open it; after rte_eal_init(). 0 or a negative errno value, the reason logged. */
-int port_open(const struct device *dev, struct vhp_loop *loop, struct vhp_port **out);
+/**
+ * Open the port of a pair; after rte_eal_init().
+ * @param out  (output) its place in an array with one for each pair, NULL at first; where
+ *             two guests are joined, the first of their two pairs fills both places
+ * @return 0 or a negative errno value, the reason logged
+ */
+int port_open(const struct config *config, unsigned int pair, struct vhp_loop *loop,
+	struct vhp_port **out);
 
 #endif /* APP_PORTS_H */

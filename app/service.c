@@ -127,12 +127,8 @@ service_open_ports(struct service *service)
 {
 	int rc = 0;
 
-	for (unsigned int i = 0; i < service->config->n_pairs && rc == 0; i++) {
-		const struct device *dev =
-			&service->config->devices[service->config->pairs[i].port];
-
-		rc = port_open(dev, service->loop, &service->ports[i]);
-	}
+	for (unsigned int i = 0; i < service->config->n_pairs && rc == 0; i++)
+		rc = port_open(service->config, i, service->loop, &service->ports[i]);
 	return rc;
 }
 

@@ -14,7 +14,7 @@ from daemon import ROOT
 MAN = ROOT / "app" / "dpdk-vhost-rxpoll.8"
 __all__ = ["host_fixture"]
 
-ONE_EACH = "one net_vhost and one host port"
+ONE_EACH = "two net_vhost, or one and a host port"
 MISTAKES = [
     # devices and keys
     ([], "no device given (--vdev net_vhost0,iface=PATH --vdev net_tap0; see --help)"),

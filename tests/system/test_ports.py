@@ -272,3 +272,55 @@ def test_ethdev_that_is_not_there(netns, short_dir):
     assert done.returncode == 2
     assert "net_pcap0" in done.stderr
     assert list(short_dir.glob("*.sock")) == []
+
+
+# ---- two guests ----------------------------------------------------------------------
+
+
+@needs_testpmd
+@pytest.mark.parametrize("keys", [{}, {"packed_vq": 1}, {"mrg_rxbuf": 0}], ids=str)
+def test_two_guests(netns, short_dir, keys):
+    """Every frame of one is at the other, both ways at once."""
+    sent = frames(21, FRAMES), frames(22, FRAMES)
+    with Daemon(netns, short_dir, vhost(short_dir, 0, peer="net_vhost1"),
+                vhost(short_dir, 1)) as daemon, \
+            Testpmd(netns, *guest_devices(short_dir, sent[0], 0, **keys)) as one, \
+            Testpmd(netns, *guest_devices(short_dir, sent[1], 1)) as other:
+        for qpair in ("net_vhost0:0", "net_vhost1:0"):
+            daemon.wait_forwarding(qpair)
+        one.command("start")
+        other.command("start")
+        for guest in (one, other):
+            wait_until(lambda g=guest: g.port_stats(0)["RX-packets"] >= FRAMES, SETTLE_S,
+                       "frames are missing")
+        one.quit()
+        other.quit()
+        counters = daemon.stop()
+    assert_same_frames(read_pcap(short_dir / "guest1-out.pcap"), sent[0])
+    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), sent[1])
+    assert_counted(counters, FRAMES, FRAMES, "net_vhost0:0")
+    assert_counted(counters, FRAMES, FRAMES, "net_vhost1:0")
+
+
+@needs_testpmd
+@pytest.mark.frontend
+@pytest.mark.parametrize("args", [
+    [], ["--packed"], ["--legacy", "--max-segs", "32"], ["--mrg", "off"],
+    ["--restart", "500", "--event-idx", "random"],
+], ids=" ".join)
+def test_two_guests_any_layout(netns, short_dir, args):
+    """One guest is the test front end; the other, testpmd, passes all on to a tap and back."""
+    relay = ["net_virtio_user%d,path=%s/vhost%d.sock,queue_size=256" % (i, short_dir, i + 1)
+             for i in range(2)]
+    with Daemon(netns, short_dir, vhost(short_dir, 0), vhost(short_dir, 1),
+                vhost(short_dir, 2), "net_tap0,iface=tap0") as daemon, \
+            Testpmd(netns, *relay) as other:
+        netns.ip("link", "set", "tap0", "up")
+        other.command("start")
+        for qpair in ("net_vhost1:0", "net_vhost2:0"):
+            daemon.wait_forwarding(qpair)
+        roundtrip(netns, short_dir, "--kinds", "raw", "--max-len", 1514, *args, iface="tap0")
+        other.quit()
+        counters = daemon.stop()
+    for number in range(3):
+        assert_counted(counters, FRAMES, FRAMES, "net_vhost%d:0" % number)

@@ -72,7 +72,7 @@ read_line(struct command *command, const char *line, struct config *config, stru
 	"--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, "         \
 	"--version, --help"
 #define EAL  "EAL's before \"--\", others after it"
-#define KIND "one net_vhost and one host port"
+#define KIND "two net_vhost, or one and a host port"
 
 static const struct wrong command_lines[] = {
 	/* options after -- */
@@ -148,7 +148,10 @@ static const struct wrong command_lines[] = {
 	{PAIR V1 T1, NULL},
 	{T0 V0, NULL},
 	{T0 T1, "net_tap0: cannot be joined with net_tap1 (" KIND ")"},
-	{V0 V1 T0 T1, "net_vhost0: cannot be joined with net_vhost1 (" KIND ")"},
+	{V0 V1, NULL},
+	{V0 V1 T0 T1, "net_tap0: cannot be joined with net_tap1 (" KIND ")"},
+	{V0 "--vdev net_vhost1,iface=/v1,queues=2",
+		"net_vhost1: queues = \"2\": not the number of its peer (1, as net_vhost0 has)"},
 	{V0 "--vdev net_null0", NULL},
 	{"--vdev eth_null0 " V0, NULL},
 	{V0 "-a 0000:03:00.0", NULL},
@@ -168,8 +171,7 @@ static const struct wrong command_lines[] = {
 	{"--vdev net_vhost0,iface=/v0,peer=net_tap0 --vdev net_vhost1,iface=/v1,peer=net_tap0 " T0
 			T1,
 		"net_vhost1: peer = \"net_tap0\": net_vhost0 has it (one peer each)"},
-	{"--vdev net_vhost0,iface=/v0,peer=net_vhost1 " V1 T0 T1,
-		"net_vhost0: cannot be joined with net_vhost1 (" KIND ")"},
+	{T0 "--vdev net_vhost0,iface=/v0,peer=net_vhost1 " V1 "--vdev net_vhost2,iface=/v2", NULL},
 	{"--vdev net_vhost0,iface=/v0,peer=net_null0 --vdev net_null0 " V1 T0, NULL},
 	{"--vdev net_vhost0,iface=/v0,queues=4 --vdev net_tap0,queues=2",
 		"net_tap0: queues = \"2\": not the number of its peer (4, as net_vhost0 has)"},
