@@ -16,6 +16,7 @@ config_init(struct config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->poll_us = VHP_POLL_AUTO;
+	config->rebalance_s = CONFIG_REBALANCE_S;
 	config->poller.poll_max_us = CONFIG_POLL_MAX_US;
 	config->poller.poll_waste_percent = CONFIG_POLL_WASTE;
 	config->rx_poll = VHP_RX_INTERLEAVE;

@@ -20,6 +20,8 @@
 #define CONFIG_POLL_MAX_US 200
 /** What such windows may waste of a core, by default. */
 #define CONFIG_POLL_WASTE  20
+/** How often the load of pollers is looked at, by default. */
+#define CONFIG_REBALANCE_S 5
 /** Longest user or group name, with its zero. */
 #define CONFIG_USER_BYTES  64
 /** Longest device name that EAL takes, with its zero (RTE_DEV_NAME_MAX_LEN). */
@@ -91,6 +93,7 @@ struct config {
 	unsigned int n_pairs;
 	uint32_t poll_us; /**< for devices without poll-us of their own */
 	struct vhp_poller_conf poller;
+	unsigned int rebalance_s; /**< between looks at the load of pollers, 0: never */
 	enum vhp_rx_poll rx_poll; /**< for devices without rx-poll of their own */
 	unsigned int stats_s;     /**< interval of --stats, 0: off */
 	struct eal_conf eal;

@@ -22,6 +22,7 @@ enum {
 	OPT_POLL_US = 256,
 	OPT_POLL_MAX,
 	OPT_POLL_WASTE,
+	OPT_REBALANCE,
 	OPT_RX_POLL,
 	OPT_STATS,
 	OPT_CHECK,
@@ -41,6 +42,8 @@ static const struct {
 		"with auto, for no more than N microseconds (200)"},
 	{{"poll-waste", required_argument, NULL, OPT_POLL_WASTE}, "PERCENT",
 		"with auto, at most so much of a core for polling in vain (20)"},
+	{{"rebalance", required_argument, NULL, OPT_REBALANCE}, "SECONDS|off",
+		"how often a queue pair may move to a less loaded poller (5)"},
 	{{"rx-poll", required_argument, NULL, OPT_RX_POLL}, "interleave|deferred",
 		"look at the host side between transmit bursts, or only after them (interleave)"},
 	{{"stats", required_argument, NULL, OPT_STATS}, "SECONDS",
@@ -84,6 +87,16 @@ own_option(int opt, const char *value, struct config *config, const char **allow
 	case OPT_POLL_WASTE:
 		*allowed = "0..100";
 		return own_number(value, 100, &config->poller.poll_waste_percent);
+	case OPT_REBALANCE:
+		*allowed = "1..86400 or off";
+		if (strcmp(value, "off") == 0) {
+			config->rebalance_s = 0;
+			return NULL;
+		}
+		wrong = value_number(value, 0, 1, STATS_MAX_S, &n);
+		if (wrong == NULL)
+			config->rebalance_s = (unsigned int)n;
+		return wrong;
 	case OPT_RX_POLL:
 		*allowed = VALUE_RX_POLL_ALLOWED;
 		return value_rx_poll(value, &config->rx_poll);
@@ -120,7 +133,8 @@ refused(int opt, const char *arg, const char *known, struct mistake *why)
 }
 
 #define OWN_NAMES                                                                                  \
-	"--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, "         \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --check, "       \
+	"--verbose, "                                                                              \
 	"--version, --help"
 
 /* The part after "--"; argv[0] is not looked at. */

@@ -154,12 +154,15 @@ service_create_devices(struct service *service)
 		rc = vhp_net_dev_create(
 			service->loop, &dev->net, service->ports[i], &service->devices[i]);
 	}
+	if (rc == 0)
+		rc = vhp_control_start(service->loop, service->config->rebalance_s);
 	return rc;
 }
 
 void
 service_destroy_devices(struct service *service)
 {
+	vhp_control_stop();
 	for (unsigned int i = service->config->n_pairs; i-- > 0;) {
 		vhp_net_dev_destroy(service->devices[i]);
 		service->devices[i] = NULL;

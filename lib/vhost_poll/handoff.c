@@ -84,20 +84,18 @@ disarm(struct vhp_vring *vr)
 		vr->ops->disarm(vr);
 }
 
-int
-vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
+/* Lock held. */
+static int
+attach(struct vhp_poller *p, struct vhp_qpair *qp)
 {
 	struct vhp_qpair_list *list;
 	int ret;
 
-	pthread_mutex_lock(&lock);
-	if (p->list->n == VHP_POLLER_MAX_QPAIRS) {
-		ret = -ENOSPC;
-		goto out;
-	}
+	if (p->list->n == VHP_POLLER_MAX_QPAIRS)
+		return -ENOSPC;
 	ret = watch_all(p, qp);
 	if (ret < 0)
-		goto out;
+		return ret;
 	/* Its last poller may have been asleep when it was taken away. */
 	disarm(&qp->tx);
 	disarm(&qp->rx);
@@ -106,9 +104,18 @@ vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	list = spare_list(p);
 	memcpy(list, p->list, sizeof(*list));
 	list->qpairs[list->n++] = qp;
-	qp->poller = p;
+	qp->poller = qp->home = p;
 	publish_spare(p);
-out:
+	return 0;
+}
+
+int
+vhp_attach(struct vhp_poller *p, struct vhp_qpair *qp)
+{
+	int ret;
+
+	pthread_mutex_lock(&lock);
+	ret = attach(p, qp);
 	pthread_mutex_unlock(&lock);
 	return ret;
 }
@@ -135,23 +142,66 @@ detach_from(struct vhp_poller *p, struct vhp_qpair *const *qpairs, unsigned int 
 	publish_spare(p);
 }
 
-void
-vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n)
+/* The descriptors of those qpairs that p serves. */
+static void
+unwatch_all(struct vhp_poller *p, struct vhp_qpair *const *qpairs, unsigned int n)
 {
-	pthread_mutex_lock(&lock);
+	for (unsigned int i = 0; i < n; i++)
+		for (int k = 0; qpairs[i]->poller == p && k < VHP_WAKES; k++)
+			if (qpairs[i]->wake[k].fd >= 0)
+				epoll_ctl(p->epoll_fd, EPOLL_CTL_DEL, qpairs[i]->wake[k].fd, NULL);
+}
+
+/* Lock held. */
+static void
+detach(struct vhp_qpair *const *qpairs, unsigned int n)
+{
 	for (unsigned int i = 0; i < n; i++) {
 		struct vhp_poller *p = qpairs[i]->poller;
 
 		if (p == NULL)
 			continue;
+		/* First, so that no event for one that is gone ends a sleep; idle.c may add it
+		 * again. */
+		unwatch_all(p, qpairs + i, n - i);
 		detach_from(p, qpairs + i, n - i);
+		unwatch_all(p, qpairs + i, n - i);
 		for (unsigned int j = i; j < n; j++) {
 			if (qpairs[j]->poller != p)
 				continue;
 			for (int k = 0; k < VHP_WAKES; k++)
-				unwatch(p, &qpairs[j]->wake[k]);
+				qpairs[j]->wake[k].fd = -1;
 			qpairs[j]->poller = NULL;
 		}
 	}
+}
+
+void
+vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n)
+{
+	pthread_mutex_lock(&lock);
+	detach(qpairs, n);
 	pthread_mutex_unlock(&lock);
+}
+
+int
+vhp_move(struct vhp_qpair *qp, struct vhp_poller *to)
+{
+	struct vhp_poller *from;
+	int ret = 0;
+
+	/* As one step: else the connection, and the memory, may end in between. */
+	pthread_mutex_lock(&lock);
+	from = qp->poller;
+	if (from == NULL) {
+		ret = -ENOTCONN;
+	} else if (from != to) {
+		detach(&qp, 1);
+		ret = attach(to, qp);
+		if (ret < 0 && attach(from, qp) < 0)
+			VHP_LOG(ERR, "%s: no poller can take it back", qp->name);
+		qp->stats.moves += ret == 0;
+	}
+	pthread_mutex_unlock(&lock);
+	return ret;
 }

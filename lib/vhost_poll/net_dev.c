@@ -209,6 +209,9 @@ on_disconnected(void *ctx)
 	vhp_dirty_log_unmap(&dev->log_area);
 	vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
 	dev->features = 0;
+	dev->node = -1;
+	for (uint16_t i = 0; i < dev->conf.queues; i++)
+		dev->qpairs[i].home = NULL;
 }
 
 static const struct vhp_gate_ops gate_ops = {
@@ -375,7 +378,7 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 	dev->conf = *conf;
 	dev->loop = loop;
 	dev->port = port;
-	dev->vid = -1;
+	dev->vid = dev->node = -1;
 	dev->offered = vhp_net_features(conf, port->ops->features(port));
 	/* DPDK's thread looks the device up as soon as the socket exists. */
 	ret = alloc_qpairs(dev);

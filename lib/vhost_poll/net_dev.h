@@ -40,6 +40,7 @@ struct vhp_net_dev {
 	struct vhp_guard *guard;
 	struct vhp_log_limit log;
 	struct vhp_dirty_log log_area;
+	int node; /**< NUMA node of the guest's memory, -1: unknown, or there is only one */
 	bool mem_given;
 	bool lib_has_mem; /**< DPDK has a memory table of this connection */
 	struct vhp_mem mem;
@@ -73,6 +74,13 @@ void vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n);
 
 /** Serve every ring that can be served, of qpairs that no poller has. */
 void vhp_net_rings_start(struct vhp_net_dev *dev);
+
+/**
+ * Set the poll window while traffic flows.
+ * @param poll_us  as in struct vhp_net_conf
+ * @return 0, or -EINVAL if deferred receive could never get its turn
+ */
+int vhp_net_rings_poll_us(struct vhp_net_dev *dev, uint32_t poll_us);
 
 /** Fetch the memory table as DPDK mapped it. */
 void vhp_net_rings_map(struct vhp_net_dev *dev);

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <linux/vhost_types.h>
@@ -15,9 +16,9 @@
 #include <rte_cycles.h>
 #include <rte_vhost.h>
 
+#include "balance.h"
 #include "log.h"
 #include "net_dev.h"
-#include "poller.h"
 
 static bool
 has(const struct vhp_net_dev *dev, unsigned int feature)
@@ -188,18 +189,33 @@ configure_qpair(struct vhp_net_dev *dev, struct vhp_qpair *qp)
 	return RTE_MIN(ret, 0);
 }
 
-/* The poller with the fewest qpairs, or the one that was asked for. */
+/* The one that was asked for, the one it had, or the best. */
 static struct vhp_poller *
-choose_poller(const struct vhp_net_conf *conf)
+choose_poller(const struct vhp_net_dev *dev, const struct vhp_qpair *qp)
 {
-	struct vhp_poller *best = vhp_poller_get(conf->poller < 0 ? 0 : conf->poller);
+	if (qp->home != NULL)
+		return qp->home;
+	if (dev->conf.poller >= 0)
+		return vhp_poller_get(dev->conf.poller);
+	return vhp_balance_choose(dev->node);
+}
 
-	if (conf->poller >= 0)
-		return best;
-	for (unsigned int i = 1; i < vhp_poller_count(); i++)
-		if (vhp_poller_get(i)->list->n < best->list->n)
-			best = vhp_poller_get(i);
-	return best;
+int
+vhp_net_rings_poll_us(struct vhp_net_dev *dev, uint32_t poll_us)
+{
+	if (dev->conf.rx_poll == VHP_RX_DEFERRED && poll_us == VHP_POLL_FOREVER)
+		return -EINVAL;
+	dev->conf.poll_us = poll_us;
+	for (uint16_t i = 0; i < dev->conf.queues; i++) {
+		struct vhp_qpair *qp = &dev->qpairs[i];
+
+		__atomic_store_n(
+			&qp->poll_cycles, poll_window_cycles(&dev->conf), __ATOMIC_RELAXED);
+		/* Not to sleep any more begins now. */
+		if (qp->poller != NULL)
+			eventfd_write(qp->poller->control_fd, 1);
+	}
+	return 0;
 }
 
 static void
@@ -216,7 +232,7 @@ start_qpair(struct vhp_net_dev *dev, uint16_t index)
 	if (ret == 0)
 		ret = configure_qpair(dev, qp);
 	if (ret == 0)
-		ret = vhp_attach(choose_poller(&dev->conf), qp);
+		ret = vhp_attach(choose_poller(dev, qp), qp);
 	if (ret < 0) {
 		VHP_LOG(ERR, "%s: cannot be served: %s", qp->name, strerror(-ret));
 		qp->rx.running = qp->tx.running = false;

@@ -77,6 +77,13 @@ int vhp_attach(struct vhp_poller *poller, struct vhp_qpair *qp);
  */
 void vhp_detach(struct vhp_qpair *const *qpairs, unsigned int n);
 
+/**
+ * Move an attached qpair to another poller: positions, and frames that wait, go along.
+ * Main thread. A kick or frame meanwhile is seen by the new poller's first look.
+ * @return 0, -ENOTCONN if it is not attached, or as vhp_attach(); back where it was then
+ */
+int vhp_move(struct vhp_qpair *qp, struct vhp_poller *to);
+
 /** How vhp_idle() came back. */
 enum vhp_idle_end {
 	VHP_IDLE_WORK,    /**< there was work already: did not sleep */

@@ -52,6 +52,7 @@ struct vhp_qpair_stats {
 	uint64_t port_full;  /**< transmit bursts that the port cut short */
 	uint64_t no_buffers; /**< receive bursts that the guest's buffers cut short */
 	uint64_t wakes[VHP_WAKES];
+	uint64_t moves;        /**< to another poller; main thread */
 	uint64_t busy_cycles;  /**< in turns that moved a frame */
 	uint64_t poll_cycles;  /**< in turns that moved none */
 	uint64_t sleep_cycles; /**< while its poller slept */
@@ -105,6 +106,9 @@ struct vhp_qpair {
 	struct vhp_printed printed[2]; /**< transmitq, receiveq */
 	struct vhp_wake wake[VHP_WAKES];
 	struct vhp_poller *poller; /**< NULL: not attached; main thread only */
+	struct vhp_poller *home;   /**< the last one, for as long as the connection lasts */
+	uint64_t busy_sampled;     /**< balance.c: stats.busy_cycles at the last sample */
+	uint32_t load_permille;    /**< balance.c: of a core; main thread */
 };
 
 /** Room for a frame in pieces that one poller uses for its transmit bursts. */

@@ -139,6 +139,18 @@ void vhp_net_dev_destroy(struct vhp_net_dev *dev);
  */
 int vhp_socket_path_check(const char *path);
 
+/* ---- at run time ---------------------------------------------------------- */
+
+/**
+ * Take requests by telemetry (/vhp/poll_us, /vhp/move), and move qpairs between pollers
+ * by their load. After vhp_pollers_start().
+ * @param rebalance_s  seconds between two looks at the load, 0: never
+ */
+int vhp_control_start(struct vhp_loop *loop, unsigned int rebalance_s);
+
+/** Before the loop is destroyed. */
+void vhp_control_stop(void);
+
 /* ---- counters ------------------------------------------------------------ */
 
 /**

@@ -69,7 +69,7 @@ read_line(struct command *command, const char *line, struct config *config, stru
 #define PAIR V0 T0
 
 #define OWN                                                                                        \
-	"--poll-us, --poll-us-max, --poll-waste, --rx-poll, --stats, --check, --verbose, "         \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --check, --verbose, "         \
 	"--version, --help"
 #define EAL  "EAL's before \"--\", others after it"
 #define KIND "two net_vhost, or one and a host port"
@@ -86,6 +86,9 @@ static const struct wrong command_lines[] = {
 	{PAIR "-- --poll-us-max auto", "--poll-us-max = \"auto\": not a number (0..1000000)"},
 	{PAIR "-- --poll-waste 101", "--poll-waste = \"101\": out of range (0..100)"},
 	{PAIR "-- --poll-waste 20%", "--poll-waste = \"20%\": not a number (0..100)"},
+	{PAIR "-- --rebalance 0", "--rebalance = \"0\": out of range (1..86400 or off)"},
+	{PAIR "-- --rebalance on", "--rebalance = \"on\": not a number (1..86400 or off)"},
+	{PAIR "-- --rebalance off", NULL},
 	{PAIR "-- --poll-us auto --poll-us-max 0 --poll-waste 100", NULL},
 	{PAIR "-- --poll-us", "--poll-us: needs a value (see --help)"},
 	{PAIR "-- --rx-poll both", "--rx-poll = \"both\": unknown word (interleave or deferred)"},
