@@ -59,8 +59,12 @@ def test_quickstart():
     assert left(process.pid) == NOTHING
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", ["starting the daemon", "booting the guest", "iperf3"])
+@pytest.mark.parametrize("step,ending", [
+    ("starting the daemon", signal.SIGTERM),
+    ("booting the guest", signal.SIGINT),
+    ("booting the guest", signal.SIGTERM),
+    ("iperf3", signal.SIGINT),
+])
 def test_interrupted(step, ending):
     with start() as process:
         for line in process.stdout:
