@@ -13,7 +13,7 @@ import pytest
 
 from capture import assert_same_frames, frames, read_pcap, send_frames, write_pcap
 from daemon import BINARY, BUILD, Daemon, assert_clean, wait_until
-from segments import assert_segments, large_frame, payloads, send_large
+from segments import assert_segments, check_segment, large_frame, payloads, send_large
 from testpmd import Testpmd
 
 LONG_MTU = 65535
@@ -324,3 +324,30 @@ def test_two_guests_any_layout(netns, short_dir, args):
         counters = daemon.stop()
     for number in range(3):
         assert_counted(counters, FRAMES, FRAMES, "net_vhost%d:0" % number)
+
+
+@needs_testpmd
+@pytest.mark.frontend
+@pytest.mark.parametrize("version", [4, 6])
+def test_two_guests_of_different_abilities(netns, short_dir, version):
+    """One sends large TCP frames, the other did not accept to get such: they are cut."""
+    window, header = 64, 14 + (20 if version == 4 else 40) + 20
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir, 0), vhost(short_dir, 1, tso=0)) as daemon, \
+            Testpmd(netns, *guest_devices(short_dir, number=1)) as guest:
+        guest.command("start")
+        daemon.wait_forwarding("net_vhost1:0")
+        # It gives up, since nothing arrives on that interface; its frames are here by then.
+        netns.run(BUILD / "tests" / "frontend" / "fe-roundtrip", "--socket",
+                  short_dir / "vhost0.sock", "--iface", "vb", "--direction", "tx",
+                  "--frames", window, "--window", window, "--kinds", "tso%d" % version,
+                  "--offloads", "on", "--stall-ms", 1500, check=False)
+        guest.quit()
+        counters = daemon.stop()
+    assert_clean(counters)
+    assert counters["net_vhost0:0 transmitq"]["pkts"] == window
+    got = read_pcap(short_dir / "guest1-out.pcap")
+    assert len(got) == counters["net_vhost1:0 receiveq"]["pkts"] > window
+    assert max(map(len, got)) <= header + 1460
+    payload_bytes = sum(len(check_segment(version, frame)[3]) for frame in got)
+    assert payload_bytes == counters["net_vhost0:0 transmitq"]["bytes"] - window * header
