@@ -11,13 +11,14 @@ prog=${0##*/}
 usage()
 {
 	cat <<-END
-	usage: $prog [build] [run] [test]
+	usage: $prog [build] [run] [test] [bench]
 
 	  build  compiler, Meson, DPDK and the other libraries
 	  run    QEMU, iperf3 and what scripts/qemu-guest.sh packs into its guest
 	  test   cmocka, pytest, clang with its sanitizers, the style checkers
+	  bench  charts of scripts/bench.sh
 
-	Without an argument: all three.
+	Without an argument: build, run, test.
 	END
 }
 
@@ -29,6 +30,8 @@ run_pkgs=(qemu-system-x86 iperf3 iproute2 iputils-ping ethtool
 	busybox-static cpio kmod gzip python3 procps)
 test_pkgs=(libcmocka-dev dpdk dpdk-dev python3-pytest tcpdump
 	clang-14 libclang-rt-14-dev llvm-14 clang-format-14 shellcheck)
+
+bench_pkgs=(python3-matplotlib)
 
 missing=()
 
@@ -54,8 +57,9 @@ main()
 		build) note_missing "${build_pkgs[@]}" ;;
 		run) note_missing "${run_pkgs[@]}" ;;
 		test) note_missing "${test_pkgs[@]}" ;;
+		bench) note_missing "${bench_pkgs[@]}" ;;
 		-h | --help) usage; exit 0 ;;
-		*) echo "$prog: group \"$group\": not one of build, run, test" >&2; exit 2 ;;
+		*) echo "$prog: group \"$group\": not one of build, run, test, bench" >&2; exit 2 ;;
 		esac
 	done
 

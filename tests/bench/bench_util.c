@@ -94,7 +94,13 @@ bn_tap_open(const char *name, unsigned int offloads)
 	int size = BN_HDR_BYTES;
 
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	if (fd < 0 || ioctl(fd, TUNSETIFF, &ifr) < 0 || ioctl(fd, TUNSETVNETHDRSZ, &size) < 0 ||
+	/* An earlier tap of this name goes a moment after its owner. */
+	for (int tries = 0; fd >= 0 && ioctl(fd, TUNSETIFF, &ifr) < 0; tries++) {
+		if (errno != EBUSY || tries == 100)
+			bn_die(name);
+		usleep(10000);
+	}
+	if (fd < 0 || ioctl(fd, TUNSETVNETHDRSZ, &size) < 0 ||
 		ioctl(fd, TUNSETOFFLOAD, offloads) < 0)
 		bn_die(name);
 	bring_up(name);
