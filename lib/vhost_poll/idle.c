@@ -28,8 +28,12 @@
 #define EVENTS       64
 /* A ring without a kick descriptor is looked at so often. */
 #define NO_KICK_NS   1000000
-/* A port without a descriptor, or with one that does not tell of room, is looked at so often. */
+/*
+ * A port without a descriptor, or with one that does not tell of room, is looked at so often;
+ * while no frame moves, by and by only so often.
+ */
 #define NO_FD_NS     100000
+#define NO_FD_MAX_NS 1000000
 /* A port whose link is down is looked at so often. */
 #define LINK_DOWN_NS 10000000
 /* A frame that waits for buffers is not waited for longer than receiveq.c allows. */
@@ -85,12 +89,20 @@ watch_port(struct vhp_poller *p, struct vhp_qpair *qp, uint32_t events)
 
 /* What the sleep may last for the port's sake. */
 static void
-limit_port(const struct vhp_qpair *qp, struct limit *limit)
+limit_port(struct vhp_qpair *qp, struct limit *limit)
 {
-	if (qp->pq->wait == VHP_PORT_DOWN)
+	struct vhp_port_queue *pq = qp->pq;
+	uint64_t moved_pkts = qp->tx.stats.pkts + qp->rx.stats.pkts;
+
+	if (pq->wait == VHP_PORT_DOWN) {
 		shorten(limit, LINK_DOWN_NS);
-	else if (qp->pq->wait == VHP_PORT_BUSY || qp->pq->fd < 0)
-		shorten(limit, NO_FD_NS);
+	} else if (pq->wait == VHP_PORT_BUSY || pq->fd < 0) {
+		pq->look_ns = moved_pkts != pq->moved_pkts || pq->look_ns == 0
+				      ? NO_FD_NS
+				      : RTE_MIN(2 * pq->look_ns, (uint32_t)NO_FD_MAX_NS);
+		pq->moved_pkts = moved_pkts;
+		shorten(limit, pq->look_ns);
+	}
 }
 
 /* Returns true if there is work already. */

@@ -82,6 +82,8 @@ struct vhp_port_queue {
 	uint16_t hdr_bytes;      /**< 10 or 12; main thread writes while no poller has it */
 	enum vhp_port_wait wait; /**< poller writes */
 	bool pending;            /**< frames wait in the driver, whatever fd says; poller */
+	uint32_t look_ns;        /**< idle.c: length of the last sleep with a port that has no fd */
+	uint64_t moved_pkts;     /**< idle.c: frames moved before that */
 	uint64_t refused;        /**< received frames with a header that nobody can carry out, not
 				      yet counted; poller */
 };
