@@ -179,7 +179,7 @@ def test_help_and_man_page_agree(host):
     shown = {"OPTIONS": re.findall(r"^  --(\S+)", text.split("\nOptions:\n")[1], re.M)}
     for section in text.split("\nOptions:\n")[0].split("\n--vdev ")[1:]:
         kind = section.split("<N>")[0]
-        shown[kind] = re.findall(r"^  ([a-z-]+) ", section, re.M)
+        shown[kind] = re.findall(r"^  ([a-z_-]+) ", section, re.M)
 
     described, section = {}, None
     for line in MAN.read_text(encoding="utf-8").splitlines():
@@ -192,5 +192,5 @@ def test_help_and_man_page_agree(host):
             names = re.split(r" Ns | Cm ", line[len(".It Cm "):])[0].split(" , ")
             described.setdefault(section, []).extend(names)
     assert described == shown
-    assert set(shown) == {"OPTIONS", "net_vhost", "net_tap"}
+    assert set(shown) == {"OPTIONS", "net_vhost", "net_tap", "net_af_packet"}
     assert all(shown.values())
