@@ -210,6 +210,7 @@ on_disconnected(void *ctx)
 	vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
 	dev->features = 0;
 	dev->node = -1;
+	dev->node_reported = false;
 	for (uint16_t i = 0; i < dev->conf.queues; i++)
 		dev->qpairs[i].home = NULL;
 }

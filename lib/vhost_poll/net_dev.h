@@ -41,6 +41,7 @@ struct vhp_net_dev {
 	struct vhp_log_limit log;
 	struct vhp_dirty_log log_area;
 	int node; /**< NUMA node of the guest's memory, -1: unknown, or there is only one */
+	bool node_reported; /**< that no poller of that node serves it; once per connection */
 	bool mem_given;
 	bool lib_has_mem; /**< DPDK has a memory table of this connection */
 	struct vhp_mem mem;

@@ -14,11 +14,13 @@
 #include <linux/virtio_net.h>
 
 #include <rte_cycles.h>
+#include <rte_lcore.h>
 #include <rte_vhost.h>
 
 #include "balance.h"
 #include "log.h"
 #include "net_dev.h"
+#include "mem_node.h"
 
 static bool
 has(const struct vhp_net_dev *dev, unsigned int feature)
@@ -200,6 +202,19 @@ choose_poller(const struct vhp_net_dev *dev, const struct vhp_qpair *qp)
 	return vhp_balance_choose(dev->node);
 }
 
+/* One line if the poller is far from the guest. */
+static void
+look_at_nodes(struct vhp_net_dev *dev, const struct vhp_poller *p)
+{
+	int poller_node = (int)rte_lcore_to_socket_id(p->lcore);
+
+	if (dev->node < 0 || dev->node == poller_node || dev->node_reported)
+		return;
+	dev->node_reported = true;
+	VHP_LOG(WARNING, "%s: the guest's memory is on NUMA node %d, poller %u on node %d",
+		dev->conf.name, dev->node, p->index, poller_node);
+}
+
 int
 vhp_net_rings_poll_us(struct vhp_net_dev *dev, uint32_t poll_us)
 {
@@ -231,8 +246,15 @@ start_qpair(struct vhp_net_dev *dev, uint16_t index)
 		return;
 	if (ret == 0)
 		ret = configure_qpair(dev, qp);
-	if (ret == 0)
-		ret = vhp_attach(choose_poller(dev, qp), qp);
+	if (ret == 0) {
+		struct vhp_poller *p;
+
+		if (dev->node < 0)
+			dev->node = vhp_numa_node(&dev->mem, rte_vhost_get_numa_node(dev->vid));
+		p = choose_poller(dev, qp);
+		look_at_nodes(dev, p);
+		ret = vhp_attach(p, qp);
+	}
 	if (ret < 0) {
 		VHP_LOG(ERR, "%s: cannot be served: %s", qp->name, strerror(-ret));
 		qp->rx.running = qp->tx.running = false;
