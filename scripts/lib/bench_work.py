@@ -90,15 +90,19 @@ def tap_limit(bench, ms):
         if first != "ready\n":
             tap.kill()
             raise Failed("bench-tap: " + first.strip())
+        account = Account(tap.pid)
         if mode != "tx":
             bench.host.run(bench.program("bench-frames"), "--mode", "send", "--bytes", size,
                            "--ms", ms + 300, "--cpu", OTHER_CPU)
+        else:
+            time.sleep(ms / 1000)
+        used = account.end()
         text, why = tap.communicate(timeout=ms / 1000 + 20)
         if tap.returncode != 0:
             raise Failed("bench-tap: %d %s" % (tap.returncode, why.strip()))
         got = json.loads(text)
-        out[FRONT_END, "%s %d B" % (mode, size)] = Sample(
-            got["to_host_mpps"] + got["to_guest_mpps"], "Mpps", 1, "kernel", 1)
+        out[FRONT_END, "%s %d B" % (mode, size)] = sample(
+            got["to_host_mpps"] + got["to_guest_mpps"], "Mpps", used, limit="kernel")
     return out
 
 
