@@ -202,8 +202,17 @@ measure_ping()
 # in Gbit/s in $gbits.
 measure_iperf3()
 {
-	run in_netns iperf3 -J -c "$guest_addr" -t "$seconds" --connect-timeout 5000 "$@" \
-		>"$dir/iperf3.json" || die "iperf3: $(iperf3_error)"
+	local tries=10
+
+	# Its server in the guest listens anew after each run, and may not be back.
+	until run in_netns iperf3 -J -c "$guest_addr" -t "$seconds" \
+		--connect-timeout 5000 "$@" >"$dir/iperf3.json"; do
+		tries=$((tries - 1))
+		if [ "$tries" -eq 0 ] || ! grep -q 'Connection refused' "$dir/iperf3.json"; then
+			die "iperf3: $(iperf3_error)"
+		fi
+		sleep 0.5
+	done
 	gbits=$(/usr/bin/python3 -c '
 import json, sys
 end = json.load(open(sys.argv[1]))["end"]

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -26,10 +27,18 @@ def pytest_collection_modifyitems(items):
 def pytest_sessionstart(session):
     if not BINARY.exists():
         pytest.exit("%s is missing: build first" % BINARY, returncode=2)
+    # A time limit ends a run so; namespaces, daemons and guests must not stay.
+    signal.signal(signal.SIGTERM, lambda *_: pytest.exit("terminated", returncode=2))
 
 
 @pytest.fixture(name="netns")
 def netns_fixture():
+    with Netns() as netns:
+        yield netns
+
+
+@pytest.fixture(name="module_netns", scope="module")
+def module_netns_fixture():
     with Netns() as netns:
         yield netns
 

@@ -28,9 +28,17 @@ def iperf3(netns, address, *options, seconds=2):
 
     Returns {"bytes": what the receiver got, "streams": the same per stream}.
     """
-    done = netns.run("iperf3", "-J", "-c", address, "-t", seconds, "--connect-timeout",
-                     5000, *options, timeout=seconds + 30)
-    end = json.loads(done.stdout)["end"]
+    deadline = time.monotonic() + CONNECT_S
+    while True:
+        done = netns.run("iperf3", "-J", "-c", address, "-t", seconds, "--connect-timeout",
+                         5000, *options, timeout=seconds + 30, check=False)
+        result = json.loads(done.stdout)
+        # Its server listens anew after each test.
+        if "Connection refused" not in result.get("error", "") or time.monotonic() > deadline:
+            break
+        time.sleep(0.2)
+    assert "error" not in result, result["error"]
+    end = result["end"]
     return {
         "bytes": end["sum_received"]["bytes"],
         "streams": [stream["receiver"]["bytes"] for stream in end["streams"]],
