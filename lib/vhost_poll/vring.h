@@ -107,7 +107,7 @@ struct vhp_vring {
 			struct vring_packed_desc_event *device_event;
 		};
 	};
-	uint16_t size; /**< power of two */
+	uint16_t size; /**< split: a power of two */
 	bool event_idx;
 	bool notify_on_empty; /**< legacy: call when nothing is available any more */
 	bool indirect;        /**< VIRTIO_F_INDIRECT_DESC accepted */

@@ -226,6 +226,8 @@ split_disarm(struct vhp_vring *vr)
 static bool
 split_start(struct vhp_vring *vr, uint32_t base)
 {
+	if (vr->size & (vr->size - 1))
+		return false;
 	vr->last_avail = vr->avail_seen = (uint16_t)base;
 	/* Chains are completed in order, so all that lie between are still the guest's. */
 	vr->last_used = __atomic_load_n(&vr->used->idx, __ATOMIC_RELAXED);

@@ -194,8 +194,8 @@ ring_numbers(void **state)
 	} cases[] = {
 		{VU_SET_VRING_NUM, 0, false},
 		{VU_SET_VRING_NUM, 1, true},
-		{VU_SET_VRING_NUM, 255, false},
-		{VU_SET_VRING_NUM, 257, false},
+		{VU_SET_VRING_NUM, 255, true},
+		{VU_SET_VRING_NUM, 32769, false},
 		{VU_SET_VRING_NUM, 32768, true},
 		{VU_SET_VRING_NUM, 65536, false},
 		{VU_SET_VRING_NUM, 0x10100, false},
