@@ -6,9 +6,11 @@
  *                                      makes four requests on the control queue
  *   alg crypt DRIVER REFERENCE         both encrypt and decrypt the same, bytes compared
  *   alg setkey DRIVER                  one key: the error and how long it took
+ *   alg calib                          us that fixed work takes with all CPUs at it
  *   alg twice DRIVER                   a key, then for each line: k sets a key, e encrypts
  */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +220,31 @@ do_twice(const char *driver)
 	return 0;
 }
 
+static int
+do_calib(void)
+{
+	unsigned cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	volatile unsigned n = 0;
+	double start = now_s();
+
+	for (unsigned i = 0; i < cpus; i++) {
+		cpu_set_t set;
+
+		if (fork())
+			continue;
+		CPU_ZERO(&set);
+		CPU_SET(i, &set);
+		sched_setaffinity(0, sizeof(set), &set);
+		for (unsigned k = 0; k < 4000000; k++)
+			n += k;
+		_exit(0);
+	}
+	while (wait(NULL) > 0)
+		;
+	printf("%.0f\n", (now_s() - start) * 1e6);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -227,8 +254,10 @@ main(int argc, char **argv)
 		return do_crypt(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "setkey"))
 		return do_setkey(argv[2]);
+	if (argc == 2 && !strcmp(argv[1], "calib"))
+		return do_calib();
 	if (argc == 3 && !strcmp(argv[1], "twice"))
 		return do_twice(argv[2]);
-	fprintf(stderr, "usage: alg rekey|crypt|setkey|twice DRIVER ... (see alg.c)\n");
+	fprintf(stderr, "usage: alg rekey|crypt|setkey|calib|twice ... (see alg.c)\n");
 	return 2;
 }

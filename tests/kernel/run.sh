@@ -196,6 +196,7 @@ if [ -z "$check_only" ]; then
 		python3 "$HERE/report.py" "${logs[@]}" | tee "$WORK/report"
 		passed=$((passed + $(grep -c '^pass ' "$WORK/report")))
 		failed=$((failed + $(grep -c '^FAIL ' "$WORK/report")))
+		skipped=$((skipped + $(grep -c '^skip ' "$WORK/report")))
 	fi
 fi
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -14,15 +14,19 @@ use_vhost()
 	[ -c /dev/vhost-net ] || mknod /dev/vhost-net c 10 238
 }
 
-# res KIND VARIANT COMMAND...: prints the command's last line, and its status.
+# res KIND VARIANT COMMAND...: prints the command's last line, its status, and how long
+# a fixed piece of work took before and after, which tells whether the host was busy.
 res()
 {
 	kind=$1
 	variant=$2
 	shift 2
+	before=$(alg calib)
 	out=$("$@" 2>&1)
 	rc=$?
-	echo "res $kind $variant status=$rc $(echo "$out" | tail -n 1)"
+	after=$(alg calib)
+	[ "$before" -gt "$after" ] && after=$before
+	echo "res $kind $variant status=$rc $(echo "$out" | tail -n 1) calib_us=$after"
 }
 
 # Load one variant of virtio_crypto in place of the last; the rest are parameters.

@@ -54,11 +54,11 @@ run() # KIND VARIANT FE-ARGUMENTS...
 	esac
 	[ $rc = 0 ] || [ "${variant#vhost}" != "$variant" ] || tail -n 5 /tmp/back.log
 }
-for _ in $(seq "${rounds:-3}"); do
+for _ in $(seq "${rounds:-4}"); do
 	for v in vhost-net-mainline vhost-net-rxpoll daemon testpmd; do
 		case $v in vhost-net-*) use_vhost "${v#vhost-net-}" || continue ;; esac
-		run echo $v -m echo -r 256 -w 64 -t 1000 -d 3
-		run flood $v -m flood -r 256 -w 128 -t 1000 -d 3
+		run echo $v -m echo -r 256 -w 64 -t 1000 -d 2
+		run flood $v -m flood -r 256 -w 128 -t 1000 -d 2
 	done
 done
 
@@ -76,6 +76,6 @@ for v in mainline rxpoll; do
 	wait_for 30 grep -q 'Press enter' /tmp/back.log
 	ip link set tapv up
 	sleep 1
-	res bounce "virtio_user-$v" fe -m bounce -i tapv -w 32 -d 3
+	res bounce "virtio_user-$v" fe -m bounce -i tapv -w 32 -d 2
 	stop_back
 done
