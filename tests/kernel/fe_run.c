@@ -11,6 +11,7 @@
 #include "fe.h"
 
 #define GAP_US   10000u
+#define STALL_US 4000u
 #define DRAIN_US 3000000u
 
 /* What one run saw. */
@@ -22,6 +23,7 @@ struct run {
 	uint64_t bad;      /* wrong bytes, wrong length, wrong header */
 	uint64_t disorder; /* receive out of order */
 	uint64_t gaps;     /* silences of GAP_US or more */
+	uint64_t stalls;   /* this thread itself did not run for STALL_US or more */
 	uint64_t max_gap_us;
 	uint64_t last_us; /* when a frame was received last */
 	uint32_t expect;
@@ -107,7 +109,7 @@ fe_run_traffic(struct fe *fe)
 {
 	bool answer = !strcmp(fe->o.mode, "echo");
 	struct run r = {0};
-	uint64_t start, end, stop, kicks_rx, kicks_tx, n;
+	uint64_t start, prev, end, stop, kicks_rx, kicks_tx, n;
 	double secs;
 
 	start_both(fe);
@@ -118,21 +120,24 @@ fe_run_traffic(struct fe *fe)
 	if (fe_src_open(fe))
 		return 1;
 
-	r.last_us = start = fe_now_us();
+	r.last_us = prev = start = fe_now_us();
 	stop = start + fe->o.seconds * 1000000ull;
-	while (fe_now_us() < stop)
+	while ((end = fe_now_us()) < stop) {
+		r.stalls += end - prev >= STALL_US;
+		prev = end;
 		turn(fe, &r, true, answer);
-	end = fe_now_us();
+	}
 	n = r.rx_pkts;
 	kicks_rx = fe->vq[FE_RX].kicks;
 	kicks_tx = fe->vq[FE_TX].kicks;
 	secs = (double)(end - start) / 1e6;
 	printf("mode=%s rx_pkts=%llu secs=%.2f rx_per_s=%.0f gaps_per_s=%.2f max_gap_us=%llu "
-	       "kicks_rx=%llu kicks_tx=%llu kicks_pct=%.3f",
+	       "kicks_rx=%llu kicks_tx=%llu kicks_pct=%.3f stalls_per_s=%.1f",
 		fe->o.mode, (unsigned long long)n, secs, (double)n / secs, (double)r.gaps / secs,
 		(unsigned long long)r.max_gap_us, (unsigned long long)kicks_rx,
 		(unsigned long long)kicks_tx,
-		n ? 100.0 * (double)(kicks_rx + kicks_tx) / (double)(n + r.tx_pkts) : 0.0);
+		n ? 100.0 * (double)(kicks_rx + kicks_tx) / (double)(n + r.tx_pkts) : 0.0,
+		(double)r.stalls / secs);
 
 	while (fe_now_us() < end + DRAIN_US &&
 		((uint32_t)r.rx_pkts != r.seq || (answer && r.back != r.tx_pkts)))

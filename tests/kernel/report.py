@@ -15,6 +15,10 @@ ORDER = ["baseline", "mainline", "rxpoll-2", "rxpoll-4", "rxpoll", "wait", "vhos
 # A run counts as disturbed if a fixed piece of work before or after it took this many times
 # as long as it did at best in that boot.
 BUSY = 1.4
+# Likewise if the front end's own thread was kept from running more often than this a second.
+STALLS = 3
+# Fewer undisturbed runs than this are no base for a verdict.
+ENOUGH = 2
 COLUMNS = {
     "rx_per_s": "{:.0f}", "gaps_per_s": "{:.1f}", "kicks_pct": "{:.3f}", "per_s": "{:.0f}",
     "min_us": "{:.0f}", "cpu_ms_each": "{:.3f}", "median_us": "{:.0f}", "hangs": "{:.0f}",
@@ -40,9 +44,12 @@ class Plan:
             self.status.setdefault((kind, variant), []).append((int(status), rest))
             found = {k: float(v) for k, v in re.findall(r"(\w+)=(-?[\d.]+)", rest)}
             calib = found.pop("calib_us", 0)
+            if found.get("stalls_per_s", 0) > STALLS:
+                calib = float("inf")
             for key, value in found.items():
                 self.values.setdefault((kind, variant, key), []).append((value, calib))
-            self.best_calib = min(self.best_calib or calib, calib)
+            if 0 < calib < float("inf"):
+                self.best_calib = min(self.best_calib or calib, calib)
             return
         if re.match(r"res load \S+", line):
             self.checks.append((False, line))
@@ -56,19 +63,20 @@ class Plan:
     def quiet(self, kind, variant, key):
         """The values of the runs during which the host had nothing else to do."""
         return [value for value, calib in self.values.get((kind, variant, key), [])
-                if calib <= self.best_calib * BUSY]
-
-    def median(self, kind, variant, key):
-        got = self.quiet(kind, variant, key)
-        return statistics.median(got) if got else None
+                if calib <= (self.best_calib or 0) * BUSY]
 
     def any(self, kind, variant, key):
         """The worst value of all runs, for what does not depend on speed."""
         return max((value for value, _ in self.values.get((kind, variant, key), [])), default=None)
 
     def ratio(self, kind, key, over, under):
-        a, b = self.median(kind, over, key), self.median(kind, under, key)
+        a, b = self.firm(kind, over, key), self.firm(kind, under, key)
         return a / b if a is not None and b else None
+
+    def firm(self, kind, variant, key):
+        """The median, if there are enough runs behind it."""
+        got = self.quiet(kind, variant, key)
+        return statistics.median(got) if len(got) >= ENOUGH else None
 
     def table(self):
         kinds = list(dict.fromkeys(k for k, _, _ in self.values))
@@ -86,11 +94,14 @@ class Plan:
                 print(row)
 
     def cell(self, kind, variant, key):
-        got = self.quiet(kind, variant, key)
+        got, mark = self.quiet(kind, variant, key), ""
+        if not got:
+            got, mark = [v for v, _ in self.values.get((kind, variant, key), [])], "*"
         if not got:
             return "-"
         form = COLUMNS[key].format
-        return f"{form(statistics.median(got))} ({form(min(got))}..{form(max(got))}, {len(got)})"
+        text = f"{form(statistics.median(got))} ({form(min(got))}..{form(max(got))}, {len(got)})"
+        return text + mark
 
 
 class Report:
@@ -101,7 +112,7 @@ class Report:
 
     def bar(self, value, name, test, text):
         if value is None:
-            print(f"skip {name}: no run that was not disturbed by other work of the host")
+            print(f"skip {name}: too few runs that other work of the host did not disturb")
         else:
             self.verdict(test(value), f"{name} ({value:.3g})", text)
 
@@ -132,7 +143,7 @@ class Report:
         self.bar(plan.ratio("echo20", "rx_per_s", "rxpoll", "baseline"),
                  "vhost: receive, T=20 ms W=128, rxpoll over baseline", lambda v: v >= 1.8,
                  "the bar is 1.8")
-        self.bar(plan.median("echo20", "rxpoll", "gaps_per_s"),
+        self.bar(plan.firm("echo20", "rxpoll", "gaps_per_s"),
                  "vhost: gaps >= 10 ms of rxpoll per s", lambda v: v <= 5, "the bar is 5")
         self.bar(plan.ratio("flood16", "kicks_pct", "rxpoll", "mainline"),
                  "vhost: kicks per frame, short ring, rxpoll over mainline", lambda v: v < 0.5,
@@ -193,7 +204,8 @@ def main():
     report = Report()
     plans = [(arg.partition("=")[0], Plan(arg.partition("=")[2])) for arg in sys.argv[1:]]
     for name, plan in plans:
-        print(f"\n== {name}: median (least..most, runs)", end="")
+        print(f"\n== {name}: median (least..most, runs); * disturbed by other work of the host",
+              end="")
         plan.table()
     print()
     for name, plan in plans:
