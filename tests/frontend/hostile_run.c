@@ -152,6 +152,21 @@ ho_ping(struct ho_run *run)
 	return rc != 0 ? rc : ho_ping_rx(run);
 }
 
+/* Frames that waited for the guest before: while the queue is full, new ones are lost. */
+static void
+drain(struct ho_run *run)
+{
+	uint64_t end = fe_now_us() + 5000000, quiet = fe_now_us();
+	struct fe_rxframe f;
+
+	while (fe_now_us() < end && fe_now_us() - quiet < 20000) {
+		if (fe_net_post(run->net, 0, FE_ALL, 2048, 2048, NULL) > 0)
+			fe_ring_kick(&run->net->rx[0].ring);
+		if (fe_net_recv(run->net, 0, &f) > 0)
+			quiet = fe_now_us();
+	}
+}
+
 int
 ho_reopen(struct ho_run *run)
 {
@@ -170,6 +185,8 @@ ho_reopen(struct ho_run *run)
 		rc = fe_net_start(run->net);
 	if (rc != 0)
 		return ho_must(run, "connecting anew", rc);
+	if (run->c->end == HO_LEAVE)
+		drain(run);
 	fe_host_flush(run->host);
 	return ho_ping(run);
 }

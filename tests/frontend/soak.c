@@ -30,6 +30,7 @@ struct soak {
 	struct rg_opts second; /* net.path: the device under test; see rings.h */
 	const char *telemetry, *client;
 	uint32_t rounds, seconds;
+	bool flood;
 	struct fe_rng rng;
 	struct fe_fault fault;
 };
@@ -289,7 +290,9 @@ static const char usage[] =
 	"  --rounds N        front ends that are started and killed (50)\n"
 	"  --seconds N       of hanging up on the connecting device (5)\n"
 	"  --gap-ms N        longest pause of the second device (50)\n"
-	"  --seed N          of the moments (1)\n";
+	"  --seed N          of the moments (1)\n"
+	"usage: fe-soak --socket PATH --iface TAP --flood\n"
+	"  no test: sends as fast as it can in both directions until it is killed\n";
 
 static const struct option options[] = {
 	{"socket", required_argument, NULL, 's'},
@@ -303,6 +306,7 @@ static const struct option options[] = {
 	{"gap-ms", required_argument, NULL, 'g'},
 	{"pid", required_argument, NULL, 'P'},
 	{"seed", required_argument, NULL, 'd'},
+	{"flood", no_argument, NULL, 'f'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -340,6 +344,9 @@ set_option(struct soak *s, int id, const char *arg)
 		break;
 	case 'P':
 		s->second.pid = (int)fe_opt_number("pid", arg, 1, INT32_MAX);
+		break;
+	case 'f':
+		s->flood = true;
 		break;
 	case 'd':
 		s->second.seed = fe_opt_number("seed", arg, 0, UINT64_MAX);
@@ -383,15 +390,17 @@ main(int argc, char **argv)
 
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(&s, id, optarg);
+	signal(SIGPIPE, SIG_IGN);
+	fe_rng_seed(&s.rng, s.second.seed);
+	if (optind == argc && s.flood && s.second.net.path != NULL && s.second.iface != NULL)
+		load(&s, STDOUT_FILENO);
 	if (optind < argc || s.second.net.path == NULL || s.second.iface == NULL ||
 		s.second.second == NULL || s.second.second_iface == NULL || s.telemetry == NULL ||
 		s.second.pid == 0) {
 		fputs(usage, stderr);
 		return 2;
 	}
-	signal(SIGPIPE, SIG_IGN);
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	fe_rng_seed(&s.rng, s.second.seed);
 	failed += part(&s, "front ends killed under load", killed_front_ends);
 	if (s.client != NULL) {
 		parts++;
