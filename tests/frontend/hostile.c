@@ -146,6 +146,12 @@ renew_second(const struct ho_run *run, struct rg_second **second)
 	return *second == NULL ? -EPROTO : 0;
 }
 
+static uint64_t
+min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /* One row in one layout; 1 passed, 0 skipped, -1 failed. */
 static int
 run_case(struct ho_run *run, struct rg_second **second)
@@ -160,7 +166,8 @@ run_case(struct ho_run *run, struct rg_second **second)
 		fe_sched_open(&sched, run->opts->second.pid);
 		fe_sched_mark(&sched);
 		rc = run_row(run, *second);
-		waited = fe_sched_waited_ns(&sched);
+		/* A thread that has ended counts as having waited all the time. */
+		waited = min_u64(fe_sched_waited_ns(&sched), (fe_now_us() - start) * 1000);
 		fe_sched_close(&sched);
 		fe_net_close(run->net);
 		if (rc == -ENOTSUP)

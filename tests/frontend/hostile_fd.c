@@ -299,16 +299,19 @@ bad_call(struct ho_run *run)
 {
 	struct bad_fd b = ((const struct kind *)run->c->arg)->make();
 	int rc = give(run, FE_SET_VRING_CALL, b.fd);
+	bool told = false;
 
-	for (int i = 0; i < 20 && rc == 0; i++)
+	for (int i = 0; i < 20 && rc == 0 && !told; i++) {
 		rc = ho_ping(run);
-	close_both(&b);
-	if (rc < 0 && (fe_ring_take_error(&run->net->rx[0].ring) ||
-			      fe_ring_take_error(&run->net->tx[0].ring))) {
-		memset(&run->fault, 0, sizeof(run->fault));
-		return 0;
+		/* Time for the ring to break over the call that this made. */
+		usleep(20000);
+		told = fe_ring_take_error(&run->net->rx[0].ring) ||
+		       fe_ring_take_error(&run->net->tx[0].ring);
 	}
-	return rc < 0 ? rc : 0;
+	close_both(&b);
+	if (told)
+		memset(&run->fault, 0, sizeof(run->fault));
+	return told || rc > 0 ? 0 : rc;
 }
 
 /* Nobody can be told that the ring broke, and all the same it is only that ring. */

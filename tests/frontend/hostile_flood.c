@@ -7,6 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define SETTLE_US 50000
+
 /* A malloc arena and DPDK's own tables may settle; a leak per round is far above. */
 static const struct ho_slack slack = {.fds = 4, .maps = 16, .rss_kb = 16384};
 
@@ -18,14 +20,19 @@ flat(struct ho_run *run, uint32_t rounds, int (*step)(struct ho_run *run, uint32
 	struct ho_proc before;
 	int rc = 0;
 
-	/* The first rounds may make caches and arenas. */
 	for (uint32_t i = 0; i < rounds && rc == 0; i++) {
-		if (i == rounds / 10 && ho_proc_read(pid, &before) != 0)
-			return fe_fault(&run->fault, "the back end has died");
+		/* The first rounds may make caches and arenas. */
+		if (i == rounds / 10) {
+			usleep(SETTLE_US);
+			if (ho_proc_read(pid, &before) != 0)
+				return fe_fault(&run->fault, "the back end has died");
+		}
 		rc = step(run, i);
 		if (rc != 0)
 			ho_note(run, "round", i);
 	}
+	/* What came with the last message is closed after its answer. */
+	usleep(SETTLE_US);
 	return rc != 0 ? rc : ho_proc_flat(pid, &before, &slack, &run->fault);
 }
 
@@ -346,9 +353,10 @@ areas(struct ho_run *run)
 static int
 extreme_sizes(struct ho_run *run)
 {
-	static const uint32_t sizes[] = {1, 2, 32768};
+	static const uint32_t sizes[] = {1, 2, 32768, 3, 32767};
+	uint32_t n = FE_ARRAY_SIZE(sizes) - (run->packed ? 0 : 2);
 
-	for (size_t i = 0; i < FE_ARRAY_SIZE(sizes); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		struct fe_net_cfg cfg = run->opts->second.net;
 
 		fe_net_close(run->net);
@@ -373,8 +381,8 @@ extreme_sizes(struct ho_run *run)
 const struct ho_case ho_flood_cases[] = {
 	{"ring-areas", "ring areas outside, at the end, unaligned, on top of each other", areas,
 		HO_LEAVE, 0, NULL, 0},
-	{"ring-extreme-sizes", "rings of 1, 2 and 32768 entries work", extreme_sizes, HO_OPEN, 0,
-		NULL, 0},
+	{"ring-extreme-sizes", "rings of 1, 2 and 32768 entries work, packed of 3 and 32767",
+		extreme_sizes, HO_OPEN, 0, NULL, 0},
 	{"M6-surplus-fds", "10,000 messages with 8 surplus descriptors", surplus_fds, HO_OPEN,
 		HO_ONE, NULL, 0},
 	{"M6-closing", "2,000 connections with a message each that ends it", closing_messages,

@@ -277,9 +277,11 @@ ring_index_of_fd(struct ho_run *run)
 static int
 ring_size(struct ho_run *run)
 {
-	static const uint32_t sizes[] = {0, 3, 255, 65536, 0x10100, 1U << 31, UINT32_MAX};
+	/* Only a split ring's size must be a power of two (virtio 1.2, 2.7 and 2.8.10.1). */
+	static const uint32_t sizes[] = {0, 32769, 65536, 0x10100, 1U << 31, UINT32_MAX, 3, 255};
+	uint32_t n = FE_ARRAY_SIZE(sizes) - (run->packed ? 2 : 0);
 
-	for (size_t i = 0; i < FE_ARRAY_SIZE(sizes); i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct fe_vring_state s = {1, sizes[i]};
 
 		if (ho_refused_twice(run, FE_SET_VRING_NUM, &s, sizeof(s), NULL, 0) != 0)
