@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection behind the public socket, as a machine of five states:
+ * The connection behind the public socket, as a machine of six states:
  *
  *   NONE ---- a front end connects -----> READ
  *   READ ---- whole message, relayed ---> ANSWER   (before() first, if it changes rings)
  *             a memory table -----------> CLEAR, and from there to ANSWER
  *   ANSWER -- DPDK's answer ------------> READ, or BARRIER for a message that changes rings
  *   BARRIER - answer to a GET_FEATURES -> READ     (after())
+ *   REPLY --- front end takes its answer -> READ   (only if it did not at once)
  *
  * DPDK answers before it has finished with a message (it tells its application of rings
  * that became ready afterwards), but reads the next one only then: hence the barrier.
@@ -39,7 +40,7 @@
 #define BACKOFF_MIN_MS 50
 #define BACKOFF_MAX_MS 1000
 
-enum gate_state { GATE_NONE, GATE_READ, GATE_CLEAR, GATE_ANSWER, GATE_BARRIER };
+enum gate_state { GATE_NONE, GATE_READ, GATE_CLEAR, GATE_ANSWER, GATE_BARRIER, GATE_REPLY };
 
 struct vhp_gate {
 	struct vhp_loop *loop;
@@ -136,15 +137,22 @@ next_message(struct vhp_gate *g)
 	vhp_loop_watch(g->loop, g->front_fd, EPOLLIN, front_ready, g);
 }
 
-/* Send the answer the front end waits for, if it does. */
-static bool
-send_answer(struct vhp_gate *g, const struct vhp_vu_msg *answer)
+/* Answer the front end, when it takes the answer, and go on with its next message. */
+static void
+reply(struct vhp_gate *g, const struct vhp_vu_msg *answer)
 {
 	int ret = vhp_vu_send(g->front_fd, answer);
 
-	if (ret < 0)
+	if (ret == 0) {
+		next_message(g);
+	} else if (ret != -EAGAIN) {
 		vhp_gate_hang_up(g, "it does not take its answers");
-	return ret == 0;
+	} else if (g->state != GATE_REPLY) {
+		g->answer = *answer;
+		g->state = GATE_REPLY;
+		set_timer(g, MESSAGE_MS);
+		vhp_loop_watch(g->loop, g->front_fd, EPOLLOUT, front_ready, g);
+	}
 }
 
 static struct vhp_vu_msg
@@ -172,8 +180,7 @@ refuse(struct vhp_gate *g, const char *why)
 	}
 	struct vhp_vu_msg answer = make_u64(h->request, VU_REPLY, 1);
 
-	if (send_answer(g, &answer))
-		next_message(g);
+	reply(g, &answer);
 }
 
 static void
@@ -186,7 +193,9 @@ finish(struct vhp_gate *g)
 	g->ops->after(g->ctx, msg, &g->answer, g->ok);
 	if (!g->ok && !wants)
 		vhp_gate_hang_up(g, "message could not be carried out");
-	else if (!wants || send_answer(g, &g->answer))
+	else if (wants)
+		reply(g, &g->answer);
+	else
 		next_message(g);
 }
 
@@ -283,8 +292,7 @@ handle(struct vhp_gate *g)
 		/* DPDK cannot be told how many the device has. */
 		struct vhp_vu_msg answer = make_u64(VU_GET_QUEUE_NUM, VU_REPLY, g->conf.n_queues);
 
-		if (send_answer(g, &answer))
-			next_message(g);
+		reply(g, &answer);
 		return;
 	}
 	/* Until the answer is out only the end of the connection is of interest. */
@@ -307,6 +315,8 @@ front_ready(void *ctx, uint32_t events)
 	if (g->state != GATE_READ) {
 		if (events & (EPOLLHUP | EPOLLRDHUP | EPOLLERR))
 			vhp_gate_hang_up(g, "closed by the front end");
+		else if (g->state == GATE_REPLY)
+			reply(g, &g->answer);
 		return;
 	}
 	int ret = vhp_vu_read(g->front_fd, &g->front, &why);
@@ -412,6 +422,9 @@ timer_ready(void *ctx, uint32_t events)
 	case GATE_READ:
 		count_refusal(g, "not whole in time");
 		vhp_gate_hang_up(g, "half a message");
+		break;
+	case GATE_REPLY:
+		vhp_gate_hang_up(g, "it does not take its answers");
 		break;
 	case GATE_CLEAR:
 	case GATE_ANSWER:
