@@ -213,7 +213,13 @@ gate_rig_fini(struct gate_rig *rig)
 void
 gate_rig_run(struct gate_rig *rig)
 {
-	rig->rounds = ROUNDS;
+	gate_rig_rounds(rig, ROUNDS);
+}
+
+void
+gate_rig_rounds(struct gate_rig *rig, unsigned int rounds)
+{
+	rig->rounds = rounds;
 	CHECK(vhp_loop_run(rig->loop) == 0);
 }
 

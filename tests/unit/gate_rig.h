@@ -45,6 +45,9 @@ void gate_rig_fini(struct gate_rig *rig);
 /** Let everybody act until nobody has anything to do, or for so many rounds. */
 void gate_rig_run(struct gate_rig *rig);
 
+/** The same, for so many rounds of the loop. */
+void gate_rig_rounds(struct gate_rig *rig, unsigned int rounds);
+
 /** Connect to the public socket as a front end. */
 int gate_rig_connect(struct gate_rig *rig);
 
