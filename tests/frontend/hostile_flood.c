@@ -230,7 +230,7 @@ tiny_buffers(struct ho_run *run)
 		while (fe_ring_used(r, done, FE_ARRAY_SIZE(done)) > 0)
 			;
 	}
-	if (frames < 100)
+	if (frames < 20)
 		return fe_fault(&run->fault, "test: only %llu frames", (unsigned long long)frames);
 	return 0;
 }
@@ -258,9 +258,9 @@ tiny_chains(struct ho_run *run)
 			back += (uint64_t)got;
 		fe_host_flush(run->host);
 	}
-	return back > 100 ? 0
-			  : fe_fault(&run->fault, "only %llu chains came back",
-				    (unsigned long long)back);
+	return back > 20 ? 0
+			 : fe_fault(&run->fault, "only %llu chains came back",
+				   (unsigned long long)back);
 }
 
 /* Kicks without work, as fast as a guest can. */
