@@ -5,10 +5,9 @@ import os
 import re
 from pathlib import Path
 
-from daemon import BUILD, ROOT, Daemon
+from daemon import BUILD, Daemon
 
-# The front end itself is not what the sanitizers are for: a plain build is faster.
-PROGRAMS = [BUILD / "tests" / "frontend", ROOT / "build" / "tests" / "frontend"]
+PROGRAMS = BUILD / "tests" / "frontend"
 
 SANITIZED = b"__asan_init" in (BUILD / "app" / "dpdk-vhost-rxpoll").read_bytes()
 # Everything is slower, and CPUs are shared with whatever else the machine does.
@@ -21,8 +20,8 @@ REPORTS = re.compile(
 
 def program(name):
     """Path of a test program; None if it was not built."""
-    found = [folder / name for folder in PROGRAMS if (folder / name).exists()]
-    return found[0] if found else None
+    path = PROGRAMS / name
+    return path if path.exists() else None
 
 
 class Bench(Daemon):
