@@ -30,7 +30,7 @@ struct vhp_af_packet_conf {
 int vhp_af_packet_check(
 	const struct vhp_af_packet_conf *conf, const char **key, char *why, size_t why_bytes);
 
-/** Virtio feature bits that such a port can honour. */
+/** Virtio feature bits that such a port can honour on this kernel. Main thread. */
 uint64_t vhp_af_packet_features(void);
 
 /**

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the driver: af_packet.c is the port, afp_socket.c opens sockets, afp_tx.c and
- * afp_rx.c move frames.
+ * Inside of the driver: af_packet.c is the port, afp_socket.c opens sockets, afp_probe.c
+ * asks the kernel, afp_tx.c and afp_rx.c move frames.
  */
 #ifndef VHP_AFP_PRIV_H
 #define VHP_AFP_PRIV_H
@@ -58,6 +58,9 @@ struct afp_port {
  * @return descriptor or -errno
  */
 int afp_socket_open(struct afp_port *afp, bool receives);
+
+/** Does the kernel's packet socket know UDP segmentation? Asked once; main thread. */
+bool afp_has_uso(void);
 
 /** See vhp_port_ops::tx. */
 uint16_t afp_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n);
