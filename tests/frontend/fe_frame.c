@@ -327,6 +327,65 @@ fe_frame_finish_csum(uint8_t *frame, size_t len, struct virtio_net_hdr_v1 *hdr)
 	hdr->csum_start = hdr->csum_offset = 0;
 }
 
+void
+fe_frame_clear_csum(uint8_t *frame, size_t len)
+{
+	uint8_t proto = 0;
+	size_t ip = 0, l4 = find_l4(frame, len, &ip, &proto);
+
+	if (l4 != 0)
+		put16(frame + l4 + (proto == 6 ? 16 : 6), 0);
+}
+
+uint32_t
+fe_frame_segments(const struct fe_spec *spec)
+{
+	uint32_t payload = spec->len - headers_bytes(spec->kind, spec->vlans);
+
+	return (payload + spec->gso_size - 1) / spec->gso_size;
+}
+
+uint32_t
+fe_frame_segment(const struct fe_spec *spec, const uint8_t *frame, uint32_t i, uint8_t *out)
+{
+	bool tcp = is_tcp(spec->kind), v6 = is_ip6(spec->kind);
+	uint32_t headers = headers_bytes(spec->kind, spec->vlans);
+	uint32_t at = headers + i * spec->gso_size;
+	uint32_t left = spec->len - at;
+	uint32_t n = left < spec->gso_size ? left : spec->gso_size;
+	uint8_t *l4 = out + headers - (tcp ? TCP_BYTES : UDP_BYTES);
+	uint8_t *ip = l4 - (v6 ? IP6_BYTES : IP4_BYTES);
+	uint32_t l4_bytes = (uint32_t)(out + headers - l4) + n;
+	struct virtio_net_hdr_v1 h = {.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.csum_start = (uint16_t)(l4 - out),
+		.csum_offset = tcp ? 16 : 6};
+
+	memcpy(out, frame, headers);
+	memcpy(out + headers, frame + at, n);
+	if (v6) {
+		put16(ip + 4, (uint16_t)l4_bytes);
+	} else {
+		put16(ip + 2, (uint16_t)(IP4_BYTES + l4_bytes));
+		put16(ip + 4, (uint16_t)(get16(ip + 4) + i));
+		put16(ip + 10, 0);
+		put16(ip + 10, (uint16_t)~fold(sum16(ip, IP4_BYTES, 0)));
+	}
+	if (tcp) {
+		uint32_t seq = ((uint32_t)get16(l4 + 4) << 16 | get16(l4 + 6)) + i * spec->gso_size;
+
+		put16(l4 + 4, (uint16_t)(seq >> 16));
+		put16(l4 + 6, (uint16_t)seq);
+		/* FIN and PSH belong to the last. */
+		if (n < left)
+			l4[13] &= (uint8_t)~0x09;
+	} else {
+		put16(l4 + 4, (uint16_t)l4_bytes);
+	}
+	put16(l4 + h.csum_offset, fold(pseudo_sum(ip, tcp ? 6 : 17, l4_bytes)));
+	fe_frame_finish_csum(out, headers + n, &h);
+	return headers + n;
+}
+
 bool
 fe_frame_csum_ok(const uint8_t *frame, size_t len)
 {

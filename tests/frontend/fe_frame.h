@@ -96,6 +96,21 @@ bool fe_frame_seq(const struct fe_stream *s, const uint8_t *frame, size_t len, u
 /** Do in software what @p hdr asks of a device in checksums, and clear it in @p hdr. */
 void fe_frame_finish_csum(uint8_t *frame, size_t len, struct virtio_net_hdr_v1 *hdr);
 
+/** Segments that a frame with segmentation request becomes when it is cut. */
+uint32_t fe_frame_segments(const struct fe_spec *spec);
+
+/**
+ * Segment @p i of the frame that fe_frame_build() has made of @p spec, with its lengths,
+ * numbers, flags and checksums (RFC 791, 768, 9293).
+ * @param out at least spec->len bytes
+ * @return its length
+ */
+uint32_t fe_frame_segment(
+	const struct fe_spec *spec, const uint8_t *frame, uint32_t i, uint8_t *out);
+
+/** Put 0 where the TCP or UDP checksum is. */
+void fe_frame_clear_csum(uint8_t *frame, size_t len);
+
 /** True if IPv4 header and TCP/UDP checksums are complete and right (true for raw frames). */
 bool fe_frame_csum_ok(const uint8_t *frame, size_t len);
 

@@ -49,6 +49,10 @@ enum option_id {
 	O_LENIENT,
 	O_ACK,
 	O_PLAIN,
+	O_PEER,
+	O_PEER_PACKED,
+	O_CUT,
+	O_PHASE,
 	O_HELP,
 };
 
@@ -87,6 +91,10 @@ static const struct option options[] = {
 	{"qpair", required_argument, NULL, O_QPAIR},
 	{"stall-ms", required_argument, NULL, O_STALL},
 	{"plain-host", no_argument, NULL, O_PLAIN},
+	{"peer", required_argument, NULL, O_PEER},
+	{"peer-packed", no_argument, NULL, O_PEER_PACKED},
+	{"cut", no_argument, NULL, O_CUT},
+	{"phase", required_argument, NULL, O_PHASE},
 	{"reply-ack", no_argument, NULL, O_ACK},
 	{"lenient", no_argument, NULL, O_LENIENT},
 	{"help", no_argument, NULL, O_HELP},
@@ -94,7 +102,9 @@ static const struct option options[] = {
 };
 
 static const char usage[] =
-	"usage: fe-roundtrip --socket PATH --iface TAP [options]\n"
+	"usage: fe-roundtrip --socket PATH --iface TAP|--peer PATH [options]\n"
+	"  --peer PATH         the far end is a second guest on this socket, not an interface\n"
+	"  --peer-packed       with packed rings\n"
 	"  --server            listen at PATH, the back end connects (client=1)\n"
 	"  --frames N          frames per direction (1000)\n"
 	"  --seed N            of lengths, contents and splits (1)\n"
@@ -123,6 +133,9 @@ static const char usage[] =
 	"  --plain-host        guest to host only, no headers at the host: for the kinds ufo4, "
 	"ufo6\n"
 	"  --reply-ack         have every message acknowledged\n"
+	"  --cut               frames with a segmentation request may arrive as segments\n"
+	"  --phase NAME:KINDS:MIN:MAX\n"
+	"                      such frames, then those of the next --phase, on one device\n"
 	"  --lenient           accept deviations that drivers do not mind (other back ends)\n"
 	"  --stall-ms N        give up when nothing moves for so long (5000)\n";
 
@@ -146,6 +159,28 @@ parse_kinds(char *list)
 		t = strtok_r(NULL, ",", &save))
 		kinds |= 1U << fe_opt_choice("kinds", t, fe_kind_names);
 	return kinds;
+}
+
+static void
+parse_phase(struct rt_opts *o, char *text)
+{
+	struct rt_phase *p = &o->phases[o->n_phases];
+	char *field[4] = {text};
+
+	for (int i = 1; i < 4; i++) {
+		field[i] = field[i - 1] == NULL ? NULL : strchr(field[i - 1], ':');
+		if (field[i] != NULL)
+			*field[i]++ = '\0';
+	}
+	if (field[3] == NULL || o->n_phases == RT_PHASES_MAX) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	p->name = field[0];
+	p->kinds = parse_kinds(field[1]);
+	p->min_len = (uint32_t)fe_opt_number("phase", field[2], FE_FRAME_MIN, FE_FRAME_MAX);
+	p->max_len = (uint32_t)fe_opt_number("phase", field[3], p->min_len, FE_FRAME_MAX);
+	o->n_phases++;
 }
 
 static void
@@ -258,6 +293,12 @@ traffic_option(struct rt_opts *o, int id, char *arg)
 	case O_STALL:
 		o->stall_ms = (uint32_t)fe_opt_number("stall-ms", arg, 10, 600000);
 		return true;
+	case O_CUT:
+		o->cut = true;
+		return true;
+	case O_PHASE:
+		parse_phase(o, arg);
+		return true;
 	default:
 		return false;
 	}
@@ -297,6 +338,12 @@ device_option(struct rt_opts *o, int id, const char *arg)
 	case O_PLAIN:
 		o->plain_host = true;
 		o->direction = RT_TX;
+		break;
+	case O_PEER:
+		o->peer = arg;
+		break;
+	case O_PEER_PACKED:
+		o->peer_packed = true;
 		break;
 	case O_ACK:
 		o->net.ack = true;
@@ -346,7 +393,7 @@ parse(struct rt_opts *o, int argc, char **argv)
 	while ((id = getopt_long(argc, argv, "", options, NULL)) != -1)
 		if (!feature_option(o, id, optarg) && !traffic_option(o, id, optarg))
 			device_option(o, id, optarg);
-	if (optind < argc || o->net.path == NULL || o->iface == NULL ||
+	if (optind < argc || o->net.path == NULL || (o->iface == NULL) == (o->peer == NULL) ||
 		o->qpair >= (o->net.qpairs == 0 ? 1 : o->net.qpairs)) {
 		fputs(usage, stderr);
 		exit(2);
@@ -354,50 +401,10 @@ parse(struct rt_opts *o, int argc, char **argv)
 	choose_buffers(o);
 }
 
-static void
-report(const struct rt_run *run, uint64_t us, bool pass)
-{
-	const struct rt_opts *o = run->opts;
-	const struct fe_ring *tx = &run->net->tx[o->qpair].ring, *rx = &run->net->rx[o->qpair].ring;
-
-	printf("RESULT fe-roundtrip %s: guest->host %u frames %llu bytes, host->guest %u frames "
-	       "%llu bytes, kicks %llu saved %llu, calls %llu, restarts %u, strays %llu, %.2f s\n",
-		pass ? "PASS" : "FAIL", run->tx.n_received, (unsigned long long)run->tx.bytes,
-		run->rx.n_received, (unsigned long long)run->rx.bytes,
-		(unsigned long long)(tx->n_kicks + rx->n_kicks),
-		(unsigned long long)(tx->n_kicks_saved + rx->n_kicks_saved),
-		(unsigned long long)(tx->n_calls + rx->n_calls), run->restarts,
-		(unsigned long long)(run->tx.strays + run->rx.strays), (double)us / 1e6);
-}
-
-static int
-run_test(struct rt_run *run)
-{
-	const struct rt_opts *o = run->opts;
-	int rc;
-
-	if (rt_flow_init(&run->tx, o, false, run->net->features) != 0 ||
-		rt_flow_init(&run->rx, o, true, run->net->features) != 0)
-		return fe_fault(&run->fault, "out of memory");
-	fe_rng_seed(&run->rng, o->seed);
-	run->tx_how = (struct fe_how){&run->rng, o->max_segs, o->hdr_place, o->chain};
-	run->rx_how = run->tx_how;
-	/* Frames that came before the receiveq was there are of no interest. */
-	fe_host_flush(run->host);
-	fe_net_post(run->net, o->qpair, FE_ALL, o->rx_min, o->rx_max, &run->rx_how);
-	if (fe_net_start(run->net) != 0)
-		return fe_fault(&run->fault, "%s", fe_net_fault(run->net));
-	fe_ring_kick(&run->net->rx[o->qpair].ring);
-	rc = rt_loop(run);
-	if (rc == 0 && fe_net_stop(run->net) != 0)
-		rc = fe_fault(&run->fault, "%s", fe_net_fault(run->net));
-	return rc;
-}
-
 int
 main(int argc, char **argv)
 {
-	struct rt_opts opts = {
+	static struct rt_opts opts = {
 		.net = {.features = FE_NET_BASE | FE_BIT(VIRTIO_NET_F_MRG_RXBUF) |
 				    FE_BIT(VIRTIO_RING_F_EVENT_IDX) |
 				    FE_BIT(VIRTIO_RING_F_INDIRECT_DESC)},
@@ -413,35 +420,7 @@ main(int argc, char **argv)
 		.direction = RT_BOTH,
 		.chain = FE_CHAIN_RANDOM,
 	};
-	static struct fe_net net;
-	struct fe_host host;
-	struct rt_run run = {.opts = &opts, .net = &net, .host = &host};
-	uint64_t start;
-	int rc;
 
 	parse(&opts, argc, argv);
-	rc = fe_host_open(&host, opts.iface, 5000);
-	if (rc == 0 && opts.plain_host)
-		rc = fe_host_plain(&host);
-	if (rc != 0) {
-		fprintf(stderr, "fe-roundtrip: %s: %s\n", opts.iface, strerror(-rc));
-		return 2;
-	}
-	if (fe_net_open(&net, &opts.net) != 0) {
-		fprintf(stderr, "fe-roundtrip: %s\n", fe_net_fault(&net));
-		fe_net_close(&net);
-		return 2;
-	}
-	run.buf = malloc(FE_BUF_MAX);
-	start = fe_now_us();
-	rc = run.buf == NULL ? -ENOMEM : run_test(&run);
-	if (rc != 0)
-		fprintf(stderr, "fe-roundtrip: %s\n", run.fault.text);
-	report(&run, fe_now_us() - start, rc == 0);
-	free(run.buf);
-	rt_flow_free(&run.tx);
-	rt_flow_free(&run.rx);
-	fe_host_close(&host);
-	fe_net_close(&net);
-	return rc == 0 ? 0 : 1;
+	return rt_main(&opts);
 }

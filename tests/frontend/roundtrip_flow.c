@@ -23,6 +23,9 @@ allowed_kinds(const struct rt_opts *o, bool from_host, uint64_t features)
 		/* The host's kernel completes checksums for a guest that wants no partial ones. */
 		if (from_host && k >= FE_UDP4 && k <= FE_TCP6)
 			need = 0;
+		/* And somebody cuts what it did not accept whole. */
+		if (from_host && o->cut)
+			need = 0;
 		if ((need & ~features) == 0)
 			kinds |= 1U << k;
 	}
@@ -42,7 +45,8 @@ rt_flow_init(struct rt_flow *f, const struct rt_opts *o, bool from_host, uint64_
 	f->finish_csum = from_host && (features & FE_BIT(VIRTIO_NET_F_GUEST_CSUM)) == 0;
 	f->out = malloc(FE_BUF_MAX);
 	f->expected = malloc(FE_BUF_MAX);
-	if (f->out == NULL || f->expected == NULL)
+	f->part = malloc(2 * FE_BUF_MAX);
+	if (f->out == NULL || f->expected == NULL || f->part == NULL)
 		return -ENOMEM;
 	return fe_stream_init(&f->stream, from_host ? 2 : 1, o->seed);
 }
@@ -53,6 +57,7 @@ rt_flow_free(struct rt_flow *f)
 	fe_stream_free(&f->stream);
 	free(f->out);
 	free(f->expected);
+	free(f->part);
 }
 
 static uint32_t
@@ -121,42 +126,110 @@ rt_flow_build(struct rt_flow *f)
 	f->built = true;
 }
 
-int
-rt_flow_check(struct rt_flow *f, const uint8_t *frame, uint32_t len,
+static const char *
+flow_name(const struct rt_flow *f)
+{
+	return f->from_host ? "host to guest" : "guest to host";
+}
+
+static void
+count_frame(struct rt_flow *f, uint32_t len)
+{
+	f->n_received++;
+	f->bytes += len;
+	f->segment = 0;
+}
+
+/* Part of frame n_received, whose checksum the receiver need not have been left. */
+static int
+check_segment(struct rt_flow *f, const struct fe_spec *s, const uint8_t *frame, uint32_t len,
 	const struct virtio_net_hdr_v1 *hdr, struct fe_fault *fault)
 {
-	const char *name = f->from_host ? "host to guest" : "guest to host";
-	struct virtio_net_hdr_v1 want;
-	struct fe_spec s;
-	uint32_t seq, diff;
+	uint8_t *got = f->part, *want = f->part + FE_BUF_MAX;
+	uint32_t want_len = fe_frame_segment(s, f->expected, f->segment, want);
+	struct virtio_net_hdr_v1 h = *hdr;
+	uint32_t diff;
 
-	if (!fe_frame_seq(&f->stream, frame, len, &seq)) {
-		f->strays++;
-		return 1;
+	if (len != want_len)
+		return fe_fault(fault, "%s: segment %u of frame %u (%s): %u bytes instead of %u",
+			flow_name(f), f->segment, s->seq, fe_kind_names[s->kind], len, want_len);
+	memcpy(got, frame, len);
+	fe_frame_finish_csum(got, len, &h);
+	if (h.gso_type != VIRTIO_NET_HDR_GSO_NONE || !fe_frame_csum_ok(got, len))
+		return fe_fault(fault, "%s: segment %u of frame %u (%s): type %u, checksum %s",
+			flow_name(f), f->segment, s->seq, fe_kind_names[s->kind], h.gso_type,
+			fe_frame_csum_ok(got, len) ? "right" : "wrong");
+	/* It was right, in one of the two forms that 0 has. */
+	fe_frame_clear_csum(got, len);
+	fe_frame_clear_csum(want, len);
+	diff = (uint32_t)fe_first_diff(got, want, len);
+	if (diff != len)
+		return fe_fault(fault,
+			"%s: segment %u of frame %u (%s) differs at byte %u: %02x, not %02x",
+			flow_name(f), f->segment, s->seq, fe_kind_names[s->kind], diff, got[diff],
+			want[diff]);
+	if (++f->segment == fe_frame_segments(s)) {
+		f->n_cut++;
+		count_frame(f, s->len);
 	}
-	if (seq != f->n_received)
-		return fe_fault(fault, "%s: frame %u arrived where %u was due: %s", name, seq,
-			f->n_received, seq < f->n_received ? "doubled or late" : "some are lost");
-	s = spec_of(f, seq);
-	fe_frame_build(&f->stream, &s, f->expected, &want);
+	return 0;
+}
+
+/* The whole frame, as it was sent. */
+static int
+check_whole(struct rt_flow *f, const struct fe_spec *s, const uint8_t *frame, uint32_t len,
+	const struct virtio_net_hdr_v1 *hdr, struct virtio_net_hdr_v1 want, struct fe_fault *fault)
+{
+	uint32_t diff;
+
 	if (f->finish_csum)
-		fe_frame_finish_csum(f->expected, s.len, &want);
-	if (len != s.len)
-		return fe_fault(fault, "%s: frame %u (%s): %u bytes instead of %u", name, seq,
-			fe_kind_names[s.kind], len, s.len);
+		fe_frame_finish_csum(f->expected, s->len, &want);
+	if (len != s->len)
+		return fe_fault(fault, "%s: frame %u (%s): %u bytes instead of %u", flow_name(f),
+			s->seq, fe_kind_names[s->kind], len, s->len);
 	diff = (uint32_t)fe_first_diff(frame, f->expected, len);
 	if (diff != len)
 		return fe_fault(fault,
-			"%s: frame %u (%s, %u bytes) differs at byte %u: %02x, not %02x", name, seq,
-			fe_kind_names[s.kind], len, diff, frame[diff], f->expected[diff]);
+			"%s: frame %u (%s, %u bytes) differs at byte %u: %02x, not %02x",
+			flow_name(f), s->seq, fe_kind_names[s->kind], len, diff, frame[diff],
+			f->expected[diff]);
 	if (!f->opts->plain_host && !fe_hdr_equal(hdr, &want))
 		return fe_fault(fault,
 			"%s: frame %u (%s, %u bytes): header flags %u type %u size %u csum %u+%u, "
 			"not flags %u type %u size %u csum %u+%u",
-			name, seq, fe_kind_names[s.kind], len, hdr->flags, hdr->gso_type,
-			hdr->gso_size, hdr->csum_start, hdr->csum_offset, want.flags, want.gso_type,
-			want.gso_size, want.csum_start, want.csum_offset);
-	f->n_received++;
-	f->bytes += len;
+			flow_name(f), s->seq, fe_kind_names[s->kind], len, hdr->flags,
+			hdr->gso_type, hdr->gso_size, hdr->csum_start, hdr->csum_offset, want.flags,
+			want.gso_type, want.gso_size, want.csum_start, want.csum_offset);
+	count_frame(f, len);
 	return 0;
+}
+
+int
+rt_flow_check(struct rt_flow *f, const uint8_t *frame, uint32_t len,
+	const struct virtio_net_hdr_v1 *hdr, struct fe_fault *fault)
+{
+	struct virtio_net_hdr_v1 want;
+	struct fe_spec s;
+	uint32_t seq;
+
+	if (!fe_frame_seq(&f->stream, frame, len, &seq)) {
+		if (f->segment == 0) {
+			f->strays++;
+			return 1;
+		}
+		/* Only the first segment is marked. */
+		seq = f->n_received;
+	} else if (f->segment > 0) {
+		return fe_fault(fault, "%s: frame %u arrived while segment %u of %u was due",
+			flow_name(f), seq, f->segment, f->n_received);
+	}
+	if (seq != f->n_received)
+		return fe_fault(fault, "%s: frame %u arrived where %u was due: %s", flow_name(f),
+			seq, f->n_received,
+			seq < f->n_received ? "doubled or late" : "some are lost");
+	s = spec_of(f, seq);
+	fe_frame_build(&f->stream, &s, f->expected, &want);
+	if (f->opts->cut && s.gso_size > 0 && len != s.len)
+		return check_segment(f, &s, frame, len, hdr, fault);
+	return check_whole(f, &s, frame, len, hdr, want, fault);
 }

@@ -63,11 +63,12 @@ host_receive(struct rt_run *run)
 	int n, len;
 
 	for (n = 0; n < BURST; n++) {
-		len = fe_host_recv(run->host, &hdr, run->buf, FE_BUF_MAX);
+		len = rt_far_recv(run->far, &hdr, run->buf, FE_BUF_MAX);
 		if (len == -EAGAIN)
 			break;
 		if (len < 0)
-			return fe_fault(&run->fault, "host receive: %s", strerror(-len));
+			return fe_fault(&run->fault, "host receive: %s %s", strerror(-len),
+				run->far->fault);
 		if (rt_flow_check(&run->tx, run->buf, (uint32_t)len, &hdr, &run->fault) < 0)
 			return -EPROTO;
 	}
@@ -84,12 +85,13 @@ host_send(struct rt_run *run)
 		    f->n_sent - f->n_received < run->opts->window;
 		n++) {
 		rt_flow_build(f);
-		rc = fe_host_send(run->host, &f->hdr, f->out, f->spec.len);
+		rc = rt_far_send(run->far, &f->hdr, f->out, f->spec.len);
 		if (rc == -EAGAIN || rc == -ENOBUFS)
 			break;
 		if (rc != 0)
-			return fe_fault(&run->fault, "host send (%s, %u bytes): %s",
-				fe_kind_names[f->spec.kind], f->spec.len, strerror(-rc));
+			return fe_fault(&run->fault, "host send (%s, %u bytes): %s %s",
+				fe_kind_names[f->spec.kind], f->spec.len, strerror(-rc),
+				run->far->fault);
 		f->built = false;
 		f->n_sent++;
 	}
@@ -141,39 +143,63 @@ change_calls(struct rt_run *run, struct fe_ring *r)
 	fe_ring_take_calls(r);
 }
 
+/* The rings that the run waits on: two, and two more if the far end is a guest. */
+static uint32_t
+rings_of(const struct rt_run *run, struct fe_ring *rings[4])
+{
+	uint32_t q = run->opts->qpair;
+	uint32_t n = 0;
+
+	rings[n++] = &run->net->rx[q].ring;
+	rings[n++] = &run->net->tx[q].ring;
+	if (run->far->guest != NULL) {
+		rings[n++] = &run->far->guest->rx[0].ring;
+		rings[n++] = &run->far->guest->tx[0].ring;
+	}
+	return n;
+}
+
+static void
+stop_calls(struct fe_ring *const *rings, uint32_t n, bool quiet)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		fe_ring_take_calls(rings[i]);
+		/* The far guest keeps its calls: it is not what is tested here. */
+		if (quiet && i < 2)
+			fe_ring_disarm(rings[i]);
+	}
+}
+
 /* Nothing moved: ask for calls and wait for them, or for the host's socket. */
 static int
 idle(struct rt_run *run)
 {
 	uint32_t q = run->opts->qpair;
-	struct fe_ring *rx = &run->net->rx[q].ring, *tx = &run->net->tx[q].ring;
-	struct pollfd p[3] = {
-		{.fd = run->host->fd, .events = POLLIN},
-		{.fd = rx->call_fd, .events = POLLIN},
-		{.fd = tx->call_fd, .events = POLLIN},
-	};
-	bool any;
+	struct fe_ring *rings[4];
+	uint32_t n = rings_of(run, rings);
+	struct pollfd p[5];
+	bool any = false;
 
 	run->idles++;
 	/* A lazy guest does its duty before it sleeps. */
 	if (fe_net_post(run->net, q, FE_ALL, run->opts->rx_min, run->opts->rx_max, &run->rx_how) >
 		0)
-		fe_ring_kick(rx);
-	any = fe_ring_arm(rx, 0);
-	any |= fe_ring_arm(tx, 0);
-	if (any || poll(p, 3, IDLE_WAIT_MS) != 0) {
-		fe_ring_take_calls(rx);
-		fe_ring_take_calls(tx);
-		if (run->opts->event != RT_EVENT_OFF || !fe_rng_one_in(&run->rng, 2)) {
-			fe_ring_disarm(rx);
-			fe_ring_disarm(tx);
-		}
+		fe_ring_kick(&run->net->rx[q].ring);
+	for (uint32_t i = 0; i < n; i++) {
+		p[i] = (struct pollfd){.fd = rings[i]->call_fd, .events = POLLIN};
+		any |= fe_ring_arm(rings[i], 0);
+	}
+	p[n] = (struct pollfd){.fd = run->far->host.fd, .events = POLLIN};
+	if (any || poll(p, n + 1, IDLE_WAIT_MS) != 0) {
+		stop_calls(
+			rings, n, run->opts->event != RT_EVENT_OFF || !fe_rng_one_in(&run->rng, 2));
 		return 0;
 	}
 	/* A whole second without a call, and yet something is used? */
-	if (fe_ring_pending(rx) || fe_ring_pending(tx))
-		return fe_fault(&run->fault, "vring %u: used entries without a call",
-			fe_ring_pending(rx) ? rx->index : tx->index);
+	for (uint32_t i = 0; i < n; i++)
+		if (fe_ring_pending(rings[i]))
+			return fe_fault(&run->fault, "vring %u: used entries without a call",
+				rings[i]->index);
 	return 0;
 }
 
@@ -213,7 +239,7 @@ stalled(struct rt_run *run)
 	uint32_t q = run->opts->qpair;
 	uint64_t to_host = 0, to_guest = 0;
 
-	fe_host_if_drops(run->host, &to_host, &to_guest);
+	fe_host_if_drops(&run->far->host, &to_host, &to_guest);
 	return fe_fault(&run->fault,
 		"nothing moves: guest to host %u sent %u arrived (%u not used); host to guest %u "
 		"sent %u arrived (%u buffers posted); drops: interface in %llu out %llu, socket "
@@ -221,7 +247,7 @@ stalled(struct rt_run *run)
 		run->tx.n_sent, run->tx.n_received, fe_ring_outstanding(&run->net->tx[q].ring),
 		run->rx.n_sent, run->rx.n_received, fe_ring_outstanding(&run->net->rx[q].ring),
 		(unsigned long long)to_host, (unsigned long long)to_guest,
-		(unsigned long long)fe_host_drops(run->host));
+		(unsigned long long)fe_host_drops(&run->far->host));
 }
 
 static bool
