@@ -233,6 +233,8 @@ tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
 		rte_tel_data_start_dict(d);
 		tel_add_ring(d, "transmitq", &qp->tx.stats);
 		tel_add_ring(d, "receiveq", &qp->rx.stats);
+		/* Virtio feature bits that the guest accepted. */
+		vhp_tel_add_u64(d, "features", qp->features);
 		vhp_tel_add_u64(d, "poller", qp->home != NULL ? qp->home->index : UINT64_MAX);
 		vhp_tel_add_u64(d, "moves", qp->stats.moves);
 		vhp_tel_add_u64(d, "load_permille", qp->load_permille);

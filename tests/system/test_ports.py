@@ -278,31 +278,6 @@ def test_ethdev_that_is_not_there(netns, short_dir):
 
 
 @needs_testpmd
-@pytest.mark.parametrize("keys", [{}, {"packed_vq": 1}, {"mrg_rxbuf": 0}], ids=str)
-def test_two_guests(netns, short_dir, keys):
-    """Every frame of one is at the other, both ways at once."""
-    sent = frames(21, FRAMES), frames(22, FRAMES)
-    with Daemon(netns, short_dir, vhost(short_dir, 0, peer="net_vhost1"),
-                vhost(short_dir, 1)) as daemon, \
-            Testpmd(netns, *guest_devices(short_dir, sent[0], 0, **keys)) as one, \
-            Testpmd(netns, *guest_devices(short_dir, sent[1], 1)) as other:
-        for qpair in ("net_vhost0:0", "net_vhost1:0"):
-            daemon.wait_forwarding(qpair)
-        one.command("start")
-        other.command("start")
-        for guest in (one, other):
-            wait_until(lambda g=guest: g.port_stats(0)["RX-packets"] >= FRAMES, SETTLE_S,
-                       "frames are missing")
-        one.quit()
-        other.quit()
-        counters = daemon.stop()
-    assert_same_frames(read_pcap(short_dir / "guest1-out.pcap"), sent[0])
-    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), sent[1])
-    assert_counted(counters, FRAMES, FRAMES, "net_vhost0:0")
-    assert_counted(counters, FRAMES, FRAMES, "net_vhost1:0")
-
-
-@needs_testpmd
 @pytest.mark.frontend
 @pytest.mark.parametrize("args", [
     [], ["--packed"], ["--legacy", "--max-segs", "32"], ["--mrg", "off"],

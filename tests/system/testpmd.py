@@ -18,12 +18,13 @@ class Testpmd:
     """An interactive testpmd in a namespace. Use as a context manager.
 
     devices: the values of --vdev, which testpmd joins in the order given.
+    queues: of each.
     """
 
     __test__ = False  # not what pytest takes it for
     _numbers = itertools.count()
 
-    def __init__(self, netns, *devices):
+    def __init__(self, netns, *devices, queues=1):
         prefix = "vhptestpmd%d-%d" % (os.getpid(), next(self._numbers))
         # It mixes stdio with plain writes to the same descriptor.
         args = ["stdbuf", "-o0", "dpdk-testpmd", "--no-huge", "-m", "512", "--no-pci", "--no-telemetry",
@@ -31,7 +32,7 @@ class Testpmd:
         for device in devices:
             args += ["--vdev", device]
         args += ["--", "-i", "--forward-mode=io", "--total-num-mbufs=16384",
-                 "--no-flush-rx"]
+                 "--no-flush-rx", "--rxq=%d" % queues, "--txq=%d" % queues]
         self._command = netns.command(*args)
         self._output = queue.Queue()
         self._seen = ""
