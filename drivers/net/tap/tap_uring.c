@@ -3,10 +3,13 @@
  * The tap by io_uring: a burst of frames is one system call, and whether a frame waits is
  * a load from memory.
  *
- * Readiness: a multishot poll is armed on the tap; each arrival may post a completion that
- * sets "readable", and only a read that finds nothing clears it. A completion counts in the
- * order of the completion ring, so one that belongs to an arrival after that read is never
- * thrown away. Completions that overflow the ring are fetched from the kernel.
+ * Readiness: a read that found nothing ends "readable", and the next look arms a poll of one
+ * shot, which the kernel completes at once if a frame came in between. The completion, or the
+ * kernel's mark that it has one to post, makes it readable again. While frames pour in no poll
+ * is armed: one that stays armed costs a completion for each frame.
+ *
+ * A completion is taken before a read, never after it: one that shows after a read belongs to
+ * an arrival that the read may not have seen.
  *
  * A ring belongs to the thread that submits to it. When the queue moves to another poller,
  * or its interface was deleted and came back, the ring is made anew.
@@ -30,7 +33,8 @@ struct tap_uring {
 	struct io_uring ring;
 	unsigned int lcore;
 	uint32_t generation; /* of the queue, when the ring was made */
-	bool readable;
+	bool readable;       /* the last read found a frame, or nobody read since one came */
+	bool armed;          /* the kernel has the poll, or its completion was not taken yet */
 };
 
 static void
@@ -38,12 +42,15 @@ arm_poll(struct tap_uring *u)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
-	if (sqe == NULL)
-		return;
-	io_uring_prep_poll_multishot(sqe, 0, POLLIN);
+	io_uring_prep_poll_add(sqe, 0, POLLIN);
 	sqe->flags |= IOSQE_FIXED_FILE;
 	io_uring_sqe_set_data64(sqe, POLL_DATA);
-	io_uring_submit(&u->ring);
+	u->armed = io_uring_submit(&u->ring) == 1;
+	if (unlikely(!u->armed)) {
+		/* It must not be with the next burst: a new ring, and until then by reading. */
+		u->generation--;
+		u->readable = true;
+	}
 }
 
 static int
@@ -63,9 +70,8 @@ make_ring(struct tap_queue *q, struct tap_uring *u)
 	}
 	u->lcore = rte_lcore_id();
 	u->generation = __atomic_load_n(&q->generation, __ATOMIC_ACQUIRE);
-	/* Frames may wait since before the poll was armed. */
 	u->readable = true;
-	arm_poll(u);
+	u->armed = false;
 	return 0;
 }
 
@@ -126,21 +132,18 @@ reap(struct tap_uring *u, int *results)
 {
 	struct io_uring_cqe *cqe;
 	unsigned int head, n = 0;
-	bool rearm = false;
 
 	io_uring_for_each_cqe(&u->ring, head, cqe)
 	{
 		if (cqe->user_data == POLL_DATA) {
 			u->readable = true;
-			rearm |= !(cqe->flags & IORING_CQE_F_MORE);
+			u->armed = false;
 		} else if (results != NULL) {
 			results[cqe->user_data] = cqe->res;
 		}
 		n++;
 	}
 	io_uring_cq_advance(&u->ring, n);
-	if (unlikely(rearm))
-		arm_poll(u);
 }
 
 bool
@@ -148,17 +151,17 @@ tap_uring_readable(struct tap_queue *q)
 {
 	struct tap_uring *u = q->uring;
 
-	/*
-	 * The kernel has a completion to post, and posts it when asked: one to come, or one
-	 * that found the ring full, as nobody looks here while the guest has no buffers. That
-	 * may be the one that ends the multishot poll.
-	 */
-	if (unlikely(IO_URING_READ_ONCE(*u->ring.sq.kflags) &
-		     (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
-		io_uring_get_events(&u->ring);
 	if (io_uring_cq_ready(&u->ring) > 0)
 		reap(u, NULL);
-	return u->readable;
+	if (u->readable)
+		return true;
+	if (!u->armed) {
+		arm_poll(u);
+		if (io_uring_cq_ready(&u->ring) > 0)
+			reap(u, NULL);
+	}
+	/* A mark says that a completion is to come: the read to come makes the kernel post it. */
+	return u->readable || unlikely(IO_URING_READ_ONCE(*u->ring.sq.kflags) & IORING_SQ_TASKRUN);
 }
 
 void
@@ -200,7 +203,11 @@ tap_uring_tx(struct tap_queue *q, const struct vhp_frame *frames, uint16_t n, in
 		if (unlikely(frames[i].drop != VHP_OK))
 			continue;
 		sqe = io_uring_get_sqe(&u->ring);
-		io_uring_prep_writev(sqe, 0, frames[i].iov, frames[i].n_iov, 0);
+		if (frames[i].n_iov == 1)
+			io_uring_prep_write(
+				sqe, 0, frames[i].iov->iov_base, frames[i].iov->iov_len, 0);
+		else
+			io_uring_prep_writev(sqe, 0, frames[i].iov, frames[i].n_iov, 0);
 		sqe->flags |= IOSQE_FIXED_FILE;
 		io_uring_sqe_set_data64(sqe, i);
 		/* What became of it if nobody tells: the kernel was short of memory. */
