@@ -100,7 +100,7 @@ attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	disarm(&qp->tx);
 	disarm(&qp->rx);
 	qp->pq->wait = VHP_PORT_READY;
-	qp->looked_tsc = qp->rests_until_tsc = 0;
+	qp->looked_tsc = qp->rests_until_tsc = qp->pending_tsc = 0;
 	list = spare_list(p);
 	memcpy(list, p->list, sizeof(*list));
 	list->qpairs[list->n++] = qp;

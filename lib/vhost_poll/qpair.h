@@ -87,14 +87,15 @@ struct vhp_qpair {
 
 	/* Receive side. */
 	struct vhp_stash stash;
-	uint32_t want_bytes;    /**< buffer space to offer to the port for one frame */
-	bool starved;           /**< the last frame found too little buffer space */
-	uint32_t pending_bytes; /**< a frame in bounce that waits for buffers; 0: none */
-	uint64_t pending_tsc;   /**< since when it waits */
-	uint8_t *bounce;        /**< VHP_BOUNCE_BYTES */
-	uint16_t small_run;     /**< small frames since the last large one */
-	bool bad_next;          /**< the chain behind the stash breaks a rule */
-	bool call_due;          /**< buffers were put since the last call */
+	uint32_t want_bytes;     /**< buffer space to offer to the port for one frame */
+	bool starved;            /**< the last frame found too little buffer space */
+	uint32_t pending_bytes;  /**< a frame in bounce that waits for buffers; 0: none */
+	uint64_t pending_tsc;    /**< last look at it, 0: none of this poller */
+	uint64_t pending_cycles; /**< it waited while a poller looked */
+	uint8_t *bounce;         /**< VHP_BOUNCE_BYTES */
+	uint16_t small_run;      /**< small frames since the last large one */
+	bool bad_next;           /**< the chain behind the stash breaks a rule */
+	bool call_due;           /**< buffers were put since the last call */
 
 	uint64_t tx_window_end_tsc; /**< deferred only: the host side rests until then */
 

@@ -22,6 +22,9 @@
 #define WANT_LARGE_BYTES (VHP_MAX_HDR_BYTES + VHP_MAX_FRAME_BYTES)
 /* A frame waits so long for a guest that has buffers out, but too few, then it is dropped. */
 #define PENDING_S        1
+/* One look counts for no more: idle.c looks so often. Nobody looks while a poller is kept from
+ * running, and the guest perhaps with it. */
+#define PENDING_LOOK_MS  100
 /* A burst ends after so many bytes, or descriptors read: the transmit side waits meanwhile. */
 #define BURST_BYTES      0x40000
 #define BURST_DESCS      VHP_TAKE_DESCS
@@ -145,20 +148,33 @@ gather(struct vhp_qpair *qp, uint32_t want_bytes, struct vhp_work *work)
 	}
 }
 
+/* The guest had its time for the frame that waits, as far as anybody looked. */
+static bool
+pending_too_long(struct vhp_qpair *qp)
+{
+	const uint64_t hz = rte_get_tsc_hz();
+	uint64_t now = rte_rdtsc();
+
+	/* 0: the first look, of this poller at least. */
+	if (qp->pending_tsc != 0)
+		qp->pending_cycles += RTE_MIN(now - qp->pending_tsc, hz * PENDING_LOOK_MS / 1000);
+	qp->pending_tsc = now;
+	return qp->pending_cycles >= PENDING_S * hz;
+}
+
 /*
  * The guest cannot post more: every descriptor of the ring is in the stash, or the stash is
  * full; or it will not: it had its time.
  */
 static bool
-all_posted(const struct vhp_qpair *qp)
+all_posted(struct vhp_qpair *qp)
 {
 	const struct vhp_stash *st = &qp->stash;
 	uint32_t held = 0;
 
 	for (uint32_t i = st->head; i < st->tail; i++)
 		held += st->frames[i].n_desc;
-	return held >= qp->rx.size ||
-	       rte_rdtsc() - qp->pending_tsc > PENDING_S * rte_get_tsc_hz() ||
+	return held >= qp->rx.size || pending_too_long(qp) ||
 	       st->iov_room - (st->iov_tail - st->iov_head) < VHP_MAX_IOV;
 }
 
@@ -256,7 +272,7 @@ fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struc
 	/* Gathering may retire buffers, so the frame is first made whole on our side. */
 	vhp_iov_read(st->iov + st->iov_head, st->iov_tail - st->iov_head, 0, qp->bounce, cap_bytes);
 	qp->pending_bytes = len_bytes;
-	qp->pending_tsc = rte_rdtsc();
+	qp->pending_tsc = qp->pending_cycles = 0;
 	return fill_pending(qp, work);
 }
 

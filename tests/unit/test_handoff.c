@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A qpair that moves between pollers (handoff.c) with all that it holds; no thread runs them. */
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "checks.h"
+#include "poller.h"
+#include "rx_driver.h"
+
+#define MOVES     200
+/* A second of so many ticks is over between any two looks. */
+#define FAST_HZ   1000
+/* More looks than a tenth of a second each would take. */
+#define LOOKS_MAX 100000
+
+static struct vhp_poller *
+poller_new(unsigned int index)
+{
+	struct vhp_poller *p = calloc(1, sizeof(*p));
+
+	assert_non_null(p);
+	p->index = index;
+	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	p->control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	p->list = &p->lists[0];
+	p->qsbr = aligned_alloc(RTE_CACHE_LINE_SIZE, rte_rcu_qsbr_get_memsize(1));
+	assert_true(p->epoll_fd >= 0 && p->control_fd >= 0);
+	assert_int_equal(rte_rcu_qsbr_init(p->qsbr, 1), 0);
+	assert_int_equal(rte_rcu_qsbr_thread_register(p->qsbr, 0), 0);
+	return p;
+}
+
+static void
+poller_free(struct vhp_poller *p)
+{
+	close(p->epoll_fd);
+	close(p->control_fd);
+	free(p->qsbr);
+	free(p);
+}
+
+/*
+ * A frame waits for buffers while its qpair moves, and moves again: however long that takes,
+ * it is not the guest's time.
+ */
+static void
+a_frame_that_waits_is_moved(void **state)
+{
+	(void)state;
+	for (int packed = 0; packed < 2; packed++) {
+		struct vhp_poller *pollers[] = {poller_new(0), poller_new(1)};
+		struct rx_driver *d = rx_new(256, packed, 12, true);
+		struct vhp_qpair *qp = &d->w->qp;
+
+		assert_int_equal(vhp_attach(pollers[0], qp), 0);
+		rx_post_many(d, 3, 1526);
+		rx_send(d->w, 0, 5000);
+		rx_send(d->w, 1, 60);
+		assert_int_equal(rx_fill(d->w).pkts, 0);
+		wire_tsc_hz = FAST_HZ;
+		for (int i = 1; i <= MOVES; i++) {
+			assert_int_equal(vhp_move(qp, pollers[i % 2]), 0);
+			assert_int_equal(pollers[i % 2]->list->n, 1);
+			assert_int_equal(pollers[(i + 1) % 2]->list->n, 0);
+			assert_int_equal(rx_fill(d->w).pkts, 0);
+			assert_int_equal(wire_drops(&qp->rx), 0);
+		}
+		assert_int_equal(qp->stats.moves, MOVES);
+		rx_post_many(d, 2, 1526);
+		assert_int_equal(rx_fill(d->w).pkts, 2);
+		rx_check(d, 0, 5000);
+		rx_check(d, 1, 60);
+		assert_int_equal(d->n_returned, 0);
+		vhp_detach(&qp, 1);
+		assert_null(qp->poller);
+		assert_int_equal(vhp_move(qp, pollers[0]), -ENOTCONN);
+		rx_free(d);
+		poller_free(pollers[0]);
+		poller_free(pollers[1]);
+	}
+}
+
+/* A poller that was kept from running does not take that for the guest's time, either. */
+static void
+time_counts_by_looks(void **state)
+{
+	struct rx_driver *d = rx_new(256, false, 12, true);
+	uint32_t looks = 0;
+
+	(void)state;
+	rx_post_many(d, 3, 1526);
+	rx_send(d->w, 0, 5000);
+	rx_send(d->w, 1, 60);
+	assert_int_equal(rx_fill(d->w).pkts, 0);
+	wire_tsc_hz = FAST_HZ;
+	for (; rx_stats(d)->drops[VHP_DROP_NO_ROOM] == 0; looks++) {
+		assert_true(looks < LOOKS_MAX);
+		rx_fill(d->w);
+	}
+	/* A tenth of a second at most for each look. */
+	assert_true(looks >= 10);
+	rx_check(d, 1, 60);
+	rx_free(d);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_frame_that_waits_is_moved),
+		cmocka_unit_test(time_counts_by_looks),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
