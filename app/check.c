@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "check.h"
@@ -97,21 +98,36 @@ resolve_users(struct device *dev, struct mistake *why)
 	return 0;
 }
 
+/* Is this what a device of the same name has made on the host? */
+static bool
+is_made(const struct device *dev, const struct config *running)
+{
+	const struct device *made = running != NULL ? config_find(running, dev->name) : NULL;
+
+	if (made == NULL || made->kind != dev->kind)
+		return false;
+	if (dev->kind == DEVICE_NET_VHOST)
+		return strcmp(made->net.iface, dev->net.iface) == 0 &&
+		       made->net.client == dev->net.client;
+	return strcmp(port_place(made), port_place(dev)) == 0;
+}
+
 int
-check_host(struct config *config, struct mistake *why)
+check_host(struct config *config, const struct config *running, struct mistake *why)
 {
 	int rc = 0;
 
 	for (unsigned int i = 0; i < config->n_devices && rc == 0; i++) {
 		struct device *dev = &config->devices[i];
 
-		if (dev->kind == DEVICE_NET_VHOST) {
+		if (dev->kind == DEVICE_NET_VHOST)
 			rc = resolve_users(dev, why);
-			if (rc == 0)
-				rc = check_socket(dev, why);
-		} else {
+		if (rc != 0 || is_made(dev, running))
+			continue;
+		if (dev->kind == DEVICE_NET_VHOST)
+			rc = check_socket(dev, why);
+		else
 			rc = port_check(dev, why);
-		}
 	}
 	return rc;
 }

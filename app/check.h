@@ -12,9 +12,10 @@
  * Can the sockets and the taps be made; who are the users and groups that are named?
  * Fills in socket_owner and socket_group of each device. Creates nothing; before
  * rte_eal_init().
+ * @param running  what is being served already, which is not in the way; NULL: nothing
  * @return 0 or -EINVAL with *why filled
  */
-int check_host(struct config *config, struct mistake *why);
+int check_host(struct config *config, const struct config *running, struct mistake *why);
 
 /** One line per device with keys that are accepted and have no effect. */
 void check_print_ignored(const struct config *config, FILE *out);

@@ -2,6 +2,7 @@
 /* Device lines into struct config; see config.h. keys.c knows the keys, pair.c joins. */
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,8 @@ config_init(struct config *config)
 	config->poller.poll_max_us = CONFIG_POLL_MAX_US;
 	config->poller.poll_waste_percent = CONFIG_POLL_WASTE;
 	config->rx_poll = VHP_RX_INTERLEAVE;
+	for (int i = 0; i < CONFIG_MAX_POLLERS; i++)
+		config->poller_cpu[i] = -1;
 }
 
 void
@@ -28,6 +31,9 @@ config_free(struct config *config)
 	free(config->devices);
 	free(config->pairs);
 	free(config->eal.argv);
+	for (unsigned int i = 0; i < config->eal.n_lines; i++)
+		free(config->eal.lines[i]);
+	free(config->eal.lines);
 	memset(config, 0, sizeof(*config));
 }
 
@@ -71,9 +77,20 @@ set_kind(struct device *dev, struct mistake *why)
 static_assert(CONFIG_NAME_BYTES == VHP_ETHDEV_NAME_BYTES, "EAL's names");
 
 static int
-set_keys(struct device *dev, const char *args, struct mistake *why)
+check_mandatory(const struct device *dev, struct mistake *why)
 {
 	const struct kind *kind = &kinds[dev->kind];
+
+	for (unsigned int i = 0; i < kind->n_keys; i++)
+		if (kind->keys[i].preset == NULL && (dev->given & 1u << i) == 0)
+			return mistake_value(why, dev->name, kind->keys[i].name, NULL, "missing",
+				kind->keys[i].help);
+	return 0;
+}
+
+static int
+set_keys(struct device *dev, const char *args, struct mistake *why)
+{
 	struct rte_kvargs *pairs;
 	int rc = 0;
 
@@ -83,34 +100,40 @@ set_keys(struct device *dev, const char *args, struct mistake *why)
 	for (unsigned int i = 0; i < pairs->count && rc == 0; i++)
 		rc = key_set(dev, pairs->pairs[i].key, pairs->pairs[i].value, why);
 	rte_kvargs_free(pairs);
-	for (unsigned int i = 0; i < kind->n_keys && rc == 0; i++)
-		if (kind->keys[i].preset == NULL && (dev->given & 1u << i) == 0)
-			rc = mistake_value(why, dev->name, kind->keys[i].name, NULL, "missing",
-				kind->keys[i].help);
-	return rc;
+	return rc == 0 ? check_mandatory(dev, why) : rc;
+}
+
+/* A device with its defaults, from the first name_bytes of a text that is shown if wrong. */
+static int
+begin_device(const char *text, size_t name_bytes, struct device *dev, struct mistake *why)
+{
+	int rc;
+
+	memset(dev, 0, sizeof(*dev));
+	dev->peer = -1;
+	if (name_bytes == 0)
+		return mistake_value(why, "", "--vdev", text, "no device name", DEVICE_NAMES);
+	if (name_bytes >= sizeof(dev->name))
+		return mistake_value(why, "", "--vdev", text, "device name too long", DEVICE_NAMES);
+	memcpy(dev->name, text, name_bytes);
+	rc = set_kind(dev, why);
+	if (rc != 0)
+		return rc;
+	if (dev->kind == DEVICE_EAL)
+		memcpy(dev->eth.name, dev->name, sizeof(dev->eth.name));
+	else
+		kinds[dev->kind].set_defaults(dev);
+	return 0;
 }
 
 int
 config_parse_device(const char *line, struct device *dev, struct mistake *why)
 {
 	size_t name_bytes = strcspn(line, ",");
-	int rc;
+	int rc = begin_device(line, name_bytes, dev, why);
 
-	memset(dev, 0, sizeof(*dev));
-	dev->peer = -1;
-	if (name_bytes == 0)
-		return mistake_value(why, "", "--vdev", line, "no device name", DEVICE_NAMES);
-	if (name_bytes >= sizeof(dev->name))
-		return mistake_value(why, "", "--vdev", line, "device name too long", DEVICE_NAMES);
-	memcpy(dev->name, line, name_bytes);
-	rc = set_kind(dev, why);
-	if (rc != 0)
+	if (rc != 0 || dev->kind == DEVICE_EAL)
 		return rc;
-	if (dev->kind == DEVICE_EAL) {
-		memcpy(dev->eth.name, dev->name, sizeof(dev->eth.name));
-		return 0;
-	}
-	kinds[dev->kind].set_defaults(dev);
 	return set_keys(dev, line + name_bytes + (line[name_bytes] == ','), why);
 }
 
@@ -194,6 +217,60 @@ config_add(struct config *config, const char *line, struct mistake *why)
 	int rc;
 
 	rc = config_parse_device(line, &dev, why);
+	if (rc != 0)
+		return rc;
+	return insert(config, config->n_devices, &dev, why);
+}
+
+/* "net_pcap0,rx_pcap=/a": what EAL gets of a device in the file. */
+static int
+add_eal_line(struct eal_conf *eal, const struct device *dev, const struct device_key *keys,
+	unsigned int n_keys, struct mistake *why)
+{
+	char **lines = realloc(eal->lines, (eal->n_lines + 1) * sizeof(*lines));
+	size_t line_bytes = 0;
+	char *line = NULL;
+	FILE *out;
+
+	if (lines != NULL)
+		eal->lines = lines;
+	out = open_memstream(&line, &line_bytes);
+	if (lines == NULL || out == NULL) {
+		if (out != NULL)
+			fclose(out);
+		free(line);
+		mistake(why, "%s: out of memory", dev->name);
+		return -ENOMEM;
+	}
+	fputs(dev->name, out);
+	for (unsigned int i = 0; i < n_keys; i++)
+		fprintf(out, ",%s%s%s", keys[i].name, keys[i].value != NULL ? "=" : "",
+			keys[i].value != NULL ? keys[i].value : "");
+	fclose(out);
+	eal->lines[eal->n_lines++] = line;
+	return 0;
+}
+
+int
+config_add_keys(struct config *config, const char *name, const struct device_key *keys,
+	unsigned int n_keys, struct mistake *why)
+{
+	struct device dev;
+	int rc = begin_device(name, strlen(name), &dev, why);
+
+	if (rc == 0 && dev.kind == DEVICE_EAL) {
+		if (strchr(name, '_') == NULL || strchr(name, ',') != NULL)
+			return mistake(why,
+				"[%s]: no such section ([options], [poller N], or "
+				"[device]: " DEVICE_NAMES ")",
+				name);
+		rc = add_eal_line(&config->eal, &dev, keys, n_keys, why);
+	} else {
+		for (unsigned int i = 0; i < n_keys && rc == 0; i++)
+			rc = key_set(&dev, keys[i].name, keys[i].value, why);
+		if (rc == 0)
+			rc = check_mandatory(&dev, why);
+	}
 	if (rc != 0)
 		return rc;
 	return insert(config, config->n_devices, &dev, why);

@@ -28,6 +28,8 @@
 #define CONFIG_NAME_BYTES  64
 /** Most devices of one daemon. */
 #define CONFIG_MAX_DEVICES 1024
+/** Most pollers that can be given a CPU each. */
+#define CONFIG_MAX_POLLERS 128
 
 /** One --vdev or -a. */
 struct device {
@@ -58,10 +60,18 @@ struct pair {
 	unsigned int port;  /**< its other side */
 };
 
+/** One key of a device, as text; value is NULL where the user gave none. */
+struct device_key {
+	const char *name;
+	const char *value;
+};
+
 /** EAL's part of the command line. Pointers go into the argv of main(). */
 struct eal_conf {
-	char **argv;                /**< EAL's options in the order given; the array is owned */
-	int argc;                   /**< without the program's name */
+	char **argv;  /**< EAL's options in the order given; the array is owned */
+	int argc;     /**< without the program's name */
+	char **lines; /**< --vdev of DPDK's devices in the file; owned, all of it */
+	unsigned int n_lines;
 	const char *lcores_option;  /**< "-l", "-c" or "--lcores"; NULL if none was given */
 	const char *lcores;         /**< its value */
 	const char *main_lcore;     /**< --main-lcore, NULL if not given */
@@ -86,6 +96,10 @@ enum action {
 struct config {
 	enum action action;
 	bool verbose;           /**< with ACTION_CHECK: print features, too */
+	int argc;               /**< the command line, for config_file.c and reload.c */
+	char **argv;            /**< that of main() */
+	const char *file;       /**< --config, NULL: none */
+	uint32_t options_given; /**< options.c: bit i: own option i is on the command line */
 	struct device *devices; /**< in pairing order; owned */
 	unsigned int n_devices;
 	unsigned int n_allowed; /**< how many of them are -a devices; these come first */
@@ -97,6 +111,8 @@ struct config {
 	enum vhp_rx_poll rx_poll; /**< for devices without rx-poll of their own */
 	unsigned int stats_s;     /**< interval of --stats, 0: off */
 	struct eal_conf eal;
+	int poller_cpu[CONFIG_MAX_POLLERS]; /**< of [poller N], -1: none */
+	unsigned int n_poller_cpus;
 };
 
 /** Fill in the defaults. */
@@ -115,6 +131,13 @@ int config_parse_device(const char *line, struct device *dev, struct mistake *wh
 
 /** Read one --vdev line and add its device. Returns as config_parse_device() does. */
 int config_add(struct config *config, const char *line, struct mistake *why);
+
+/**
+ * Add the device of this name with keys that are apart already. One of DPDK's becomes a
+ * --vdev line for EAL. Returns as config_add().
+ */
+int config_add_keys(struct config *config, const char *name, const struct device_key *keys,
+	unsigned int n_keys, struct mistake *why);
 
 /** Add a device of -a, which DPDK probes before every --vdev. Returns as config_add(). */
 int config_add_allowed(struct config *config, const char *line, struct mistake *why);

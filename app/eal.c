@@ -56,21 +56,31 @@ choose_lcores(struct eal *eal, struct mistake *why)
 	if (conf->service != NULL)
 		return mistake(why, "%s %s: not without -l, -c or --lcores", conf->service_option,
 			conf->service);
-	lcores_default(&allowed, &eal->lcores);
+	if (eal->config->n_poller_cpus > 0) {
+		int rc;
+
+		available_cpus(&allowed, &available);
+		rc = lcores_pollers(eal->config->poller_cpu, eal->config->n_poller_cpus, &available,
+			&eal->lcores, why);
+		if (rc != 0)
+			return rc;
+	} else {
+		lcores_default(&allowed, &eal->lcores);
+	}
 	lcores_option(&eal->lcores, eal->lcores_text, sizeof(eal->lcores_text));
 	return 0;
 }
 
-static int
-check_pollers(const struct eal *eal, struct mistake *why)
+int
+eal_check_pollers(const struct config *config, unsigned int n_pollers, struct mistake *why)
 {
 	char given[16], allowed[32];
 
-	snprintf(allowed, sizeof(allowed), "0..%u", eal->lcores.n_pollers - 1);
-	for (unsigned int i = 0; i < eal->config->n_pairs; i++) {
-		const struct device *dev = &eal->config->devices[eal->config->pairs[i].vhost];
+	snprintf(allowed, sizeof(allowed), "0..%u", n_pollers - 1);
+	for (unsigned int i = 0; i < config->n_pairs; i++) {
+		const struct device *dev = &config->devices[config->pairs[i].vhost];
 
-		if (dev->net.poller < (int)eal->lcores.n_pollers)
+		if (dev->net.poller < (int)n_pollers)
 			continue;
 		snprintf(given, sizeof(given), "%d", dev->net.poller);
 		return mistake_value(why, dev->name, "poller", given, "no such poller", allowed);
@@ -112,6 +122,10 @@ build_argv(struct eal *eal)
 	}
 	for (int i = 0; i < conf->argc; i++)
 		add(eal, conf->argv[i]);
+	for (unsigned int i = 0; i < conf->n_lines; i++) {
+		add(eal, "--vdev");
+		add(eal, conf->lines[i]);
+	}
 }
 
 int
@@ -123,11 +137,12 @@ eal_prepare(const struct config *config, struct eal *eal, struct mistake *why)
 	eal->config = config;
 	rc = choose_lcores(eal, why);
 	if (rc == 0)
-		rc = check_pollers(eal, why);
+		rc = eal_check_pollers(config, eal->lcores.n_pollers, why);
 	if (rc != 0)
 		return rc;
 	eal->no_huge = !config->eal.memory_given && hugepages_free_bytes() < MIN_HUGE_BYTES;
-	eal->argv = calloc((size_t)config->eal.argc + 16, sizeof(*eal->argv));
+	eal->argv =
+		calloc((size_t)config->eal.argc + 2 * config->eal.n_lines + 16, sizeof(*eal->argv));
 	if (eal->argv == NULL) {
 		mistake(why, "out of memory");
 		return -ENOMEM;

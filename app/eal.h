@@ -29,6 +29,9 @@ struct eal {
  */
 int eal_prepare(const struct config *config, struct eal *eal, struct mistake *why);
 
+/** Does every device name a poller that there is? 0 or -EINVAL with *why filled. */
+int eal_check_pollers(const struct config *config, unsigned int n_pollers, struct mistake *why);
+
 /**
  * rte_eal_init(). The caller's thread is bound to the CPUs of the main lcore, and so is
  * every thread that it makes from then on. Notes for the user go to standard error.

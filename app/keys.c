@@ -9,9 +9,6 @@
 #include "keys.h"
 #include "value.h"
 
-/** Most lcores of an EAL, so most pollers. */
-#define MAX_POLLERS 128
-
 #define DEV(member) offsetof(struct device, member)
 
 static const struct key net_vhost_keys[] = {
@@ -29,7 +26,8 @@ static const struct key net_vhost_keys[] = {
 		"poll window in microseconds"},
 	{"rx-poll", KEY_RX_POLL, 0, 0, DEV(net.rx_poll), "--rx-poll",
 		"when the host side is looked at"},
-	{"poller", KEY_INT, 0, MAX_POLLERS - 1, DEV(net.poller), "any", "index of the poller"},
+	{"poller", KEY_INT, 0, CONFIG_MAX_POLLERS - 1, DEV(net.poller), "any",
+		"index of the poller"},
 	{"socket-mode", KEY_MODE, 1, 0777, DEV(net.socket_mode), "by umask",
 		"permission bits of the socket"},
 	{"socket-owner", KEY_TEXT, 1, CONFIG_USER_BYTES - 1, DEV(socket_owner), "this user",

@@ -261,6 +261,35 @@ lcores_default(const cpu_set_t *allowed, struct lcores *out)
 	out->n_pollers = 1;
 }
 
+int
+lcores_pollers(const int *cpus, unsigned int n, const cpu_set_t *available, struct lcores *out,
+	struct mistake *why)
+{
+	char where[32], given[16], allowed[LCORES_TEXT_BYTES];
+
+	memset(out, 0, sizeof(*out));
+	out->used[0] = true;
+	out->cpus[0] = *available;
+	for (unsigned int i = 0; i < n; i++) {
+		if (!CPU_ISSET(cpus[i], available)) {
+			snprintf(where, sizeof(where), "poller %u", i);
+			snprintf(given, sizeof(given), "%d", cpus[i]);
+			return mistake_value(why, where, "cpu", given, "no such CPU",
+				lcores_cpus_text(available, allowed, sizeof(allowed)));
+		}
+		if (i + 1 >= RTE_MAX_LCORE)
+			return mistake(
+				why, "poller %u: too many lcores (1..%d)", i, RTE_MAX_LCORE - 1);
+		CPU_CLR(cpus[i], &out->cpus[0]);
+		out->used[i + 1] = true;
+		CPU_SET(cpus[i], &out->cpus[i + 1]);
+	}
+	if (CPU_COUNT(&out->cpus[0]) == 0)
+		out->cpus[0] = *available;
+	out->n_pollers = n;
+	return 0;
+}
+
 const char *
 lcores_option(const struct lcores *lcores, char *out, size_t out_bytes)
 {

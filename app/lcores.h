@@ -42,6 +42,16 @@ int lcores_parse(const struct eal_conf *eal, const cpu_set_t *available, struct 
  */
 void lcores_default(const cpu_set_t *allowed, struct lcores *out);
 
+/**
+ * One poller on each of these CPUs, in their order, lcores 1 and up; the main thread, lcore
+ * 0, on all others, or if there is none, on all.
+ * @param cpus       n of them, all different, 0..CPU_SETSIZE-1
+ * @param available  CPUs that a thread may be bound to
+ * @return 0 or -EINVAL with *why filled
+ */
+int lcores_pollers(const int *cpus, unsigned int n, const cpu_set_t *available, struct lcores *out,
+	struct mistake *why);
+
 /** The lcores as a value for --lcores, "0@(0-2),1@3". Returns out. */
 const char *lcores_option(const struct lcores *lcores, char *out, size_t out_bytes);
 

@@ -44,12 +44,12 @@ print_ready(const struct config *config, const struct lcores *lcores)
 
 /* From EAL's start to its end. Returns an exit status. */
 static int
-run(const struct config *config, const struct eal *eal)
+run(struct config *config, const struct eal *eal)
 {
 	int status = EXIT_MISTAKE;
 	struct service *service;
 
-	service = service_create(config);
+	service = service_create(config, eal->lcores.n_pollers);
 	if (service == NULL) {
 		fprintf(stderr, "dpdk-vhost-rxpoll: event loop: %s\n", strerror(errno));
 		return EXIT_MISTAKE;
@@ -85,7 +85,7 @@ check_and_run(struct config *config, struct mistake *why)
 	struct eal eal = {0};
 
 	if (drivers_check(config, why) < 0 || config_pair(config, why) < 0 ||
-		check_host(config, why) < 0 || eal_prepare(config, &eal, why) < 0)
+		check_host(config, NULL, why) < 0 || eal_prepare(config, &eal, why) < 0)
 		goto free_eal;
 	if (config->action == ACTION_CHECK) {
 		check_print_ignored(config, stderr);
@@ -95,7 +95,7 @@ check_and_run(struct config *config, struct mistake *why)
 		status = EXIT_OK;
 		goto free_eal;
 	}
-	service_block_signals();
+	service_block_signals(config);
 	if (eal_start(&eal, why) < 0)
 		goto free_eal;
 	check_print_ignored(config, stderr);

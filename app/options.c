@@ -5,11 +5,13 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_version.h>
 
+#include "config_file.h"
 #include "options.h"
 #include "value.h"
 
@@ -25,6 +27,7 @@ enum {
 	OPT_REBALANCE,
 	OPT_RX_POLL,
 	OPT_STATS,
+	OPT_CONFIG,
 	OPT_CHECK,
 	OPT_VERSION,
 	OPT_HELP,
@@ -48,6 +51,8 @@ static const struct {
 		"look at the host side between transmit bursts, or only after them (interleave)"},
 	{{"stats", required_argument, NULL, OPT_STATS}, "SECONDS",
 		"print counters at this interval"},
+	{{"config", required_argument, NULL, OPT_CONFIG}, "FILE",
+		"read devices and options from an INI file, too; SIGHUP reads it again"},
 	{{"check", no_argument, NULL, OPT_CHECK}, "",
 		"check everything, show which devices are joined, and exit"},
 	{{"verbose", no_argument, NULL, OPT_VERBOSE}, "",
@@ -106,6 +111,10 @@ own_option(int opt, const char *value, struct config *config, const char **allow
 		if (wrong == NULL)
 			config->stats_s = (unsigned int)n;
 		return wrong;
+	case OPT_CONFIG:
+		*allowed = "a file's name";
+		config->file = value;
+		return value[0] != '\0' ? NULL : "empty";
 	case OPT_CHECK:
 		config->action = ACTION_CHECK;
 		return NULL;
@@ -133,8 +142,8 @@ refused(int opt, const char *arg, const char *known, struct mistake *why)
 }
 
 #define OWN_NAMES                                                                                  \
-	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --check, "       \
-	"--verbose, "                                                                              \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --config, "      \
+	"--check, --verbose, "                                                                     \
 	"--version, --help"
 
 /* The part after "--"; argv[0] is not looked at. */
@@ -159,6 +168,8 @@ parse_own(int argc, char **argv, struct config *config, struct mistake *why)
 		if (opt == '?' || opt == ':')
 			return refused(opt, argv[at], OWN_NAMES, why);
 		wrong = own_option(opt, optarg, config, &allowed);
+		if (index >= 0)
+			config->options_given |= 1u << index;
 		if (wrong != NULL) {
 			char name[32] = "--";
 
@@ -169,6 +180,40 @@ parse_own(int argc, char **argv, struct config *config, struct mistake *why)
 	if (optind < argc && config->action != ACTION_HELP && config->action != ACTION_VERSION)
 		return mistake(why, "%s: not an option (" OWN_NAMES ")", argv[optind]);
 	return 0;
+}
+
+/* Options that a file may have: those with a value, but for the file's own name. */
+static int
+unknown_option(const char *name, const char *value, struct mistake *why)
+{
+	char names[256] = "";
+	size_t used_bytes = 0;
+
+	for (size_t i = 0; i < N_OWN && used_bytes < sizeof(names); i++)
+		if (own_options[i].option.has_arg && own_options[i].option.val != OPT_CONFIG)
+			used_bytes += (size_t)snprintf(names + used_bytes,
+				sizeof(names) - used_bytes, "%s%s", used_bytes > 0 ? ", " : "",
+				own_options[i].option.name);
+	return mistake_value(why, "options", name, value, "unknown key", names);
+}
+
+int
+options_set(struct config *config, const char *name, const char *value, struct mistake *why)
+{
+	struct config unused = {0};
+	const char *allowed = "";
+	const char *wrong;
+	size_t i;
+
+	for (i = 0; i < N_OWN; i++)
+		if (own_options[i].option.has_arg && own_options[i].option.val != OPT_CONFIG &&
+			strcmp(own_options[i].option.name, name) == 0)
+			break;
+	if (i == N_OWN)
+		return unknown_option(name, value, why);
+	wrong = own_option(own_options[i].option.val, value,
+		(config->options_given & 1u << i) != 0 ? &unused : config, &allowed);
+	return wrong == NULL ? 0 : mistake_value(why, "options", name, value, wrong, allowed);
 }
 
 /* ---- EAL's options ---------------------------------------------------------- */
@@ -238,6 +283,7 @@ static const struct option eal_options[] = {
 	{"poll-us", required_argument, NULL, EAL_OURS},
 	{"rx-poll", required_argument, NULL, EAL_OURS},
 	{"stats", required_argument, NULL, EAL_OURS},
+	{"config", required_argument, NULL, EAL_OURS},
 	{"check", no_argument, NULL, EAL_OURS},
 	{NULL, 0, NULL, 0},
 };
@@ -382,15 +428,20 @@ options_parse(int argc, char **argv, struct config *config, struct mistake *why)
 	int next = argc;
 	int rc;
 
+	config->argc = argc;
+	config->argv = argv;
 	config->eal.argv = calloc((size_t)argc + 1, sizeof(*config->eal.argv));
 	if (config->eal.argv == NULL) {
 		mistake(why, "out of memory");
 		return -ENOMEM;
 	}
 	rc = parse_eal(argc, argv, config, &next, why);
-	if (rc != 0 || config->action != ACTION_RUN || next >= argc)
-		return rc;
-	return parse_own(argc - next, argv + next, config, why);
+	if (rc == 0 && config->action == ACTION_RUN && next < argc)
+		rc = parse_own(argc - next, argv + next, config, why);
+	if (rc == 0 && config->file != NULL &&
+		(config->action == ACTION_RUN || config->action == ACTION_CHECK))
+		rc = config_file_read(config, why);
+	return rc;
 }
 
 /* ---- help --------------------------------------------------------------------- */

@@ -7,14 +7,18 @@
 
 struct service;
 
-/** Block the signals that end the daemon; before the first thread is made. */
-void service_block_signals(void);
+/** Block the signals that service_create() takes; before the first thread is made. */
+void service_block_signals(const struct config *config);
 
 /**
  * Make an event loop that SIGINT and SIGTERM end and that prints counters at the interval
- * of --stats. After rte_eal_init(). Returns NULL with errno set.
+ * of --stats. With --config, SIGHUP reads the file again and applies what differs. After
+ * rte_eal_init().
+ * @param config     replaced by what was read again; its owner still frees it
+ * @param n_pollers  that there will be
+ * @return NULL with errno set if that fails
  */
-struct service *service_create(const struct config *config);
+struct service *service_create(struct config *config, unsigned int n_pollers);
 
 /** Open the host side of every pair. 0 or a negative errno value, the reason logged. */
 int service_open_ports(struct service *service);

@@ -129,6 +129,13 @@ int vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf,
  */
 void vhp_net_features_print(FILE *out, const struct vhp_net_conf *conf, uint64_t port_features);
 
+/**
+ * Change under traffic what can be: poll window and MTU. What conf says of everything else
+ * is not looked at.
+ * @return 0, or the first error; the rest is changed all the same, the reason logged
+ */
+int vhp_net_dev_change(struct vhp_net_dev *dev, const struct vhp_net_conf *conf);
+
 /** Disconnect the front end, take the qpairs from their pollers, remove the socket. Takes NULL. */
 void vhp_net_dev_destroy(struct vhp_net_dev *dev);
 

@@ -69,8 +69,8 @@ read_line(struct command *command, const char *line, struct config *config, stru
 #define PAIR V0 T0
 
 #define OWN                                                                                        \
-	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --check, "       \
-	"--verbose, "                                                                              \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --config, "      \
+	"--check, --verbose, "                                                                     \
 	"--version, --help"
 #define EAL  "EAL's before \"--\", others after it"
 #define KIND "two net_vhost, or one and a host port"
