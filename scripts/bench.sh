@@ -22,11 +22,12 @@ usage()
 	             [--json FILE] [--plot DIR]
 
 	  --quick         one short round of each, under 60 s
-	  --only GROUP    frames, headline, tcp, rr or idle; repeat for more
+	  --only GROUP    frames, null, headline, tcp, rr or idle; repeat for more
 	  --rounds N      default 5
 	  --ms N          length of each run in milliseconds, default 1000
-	  --backend NAME  only rxpoll, rxpoll-forever, testpmd, testpmd-afp, testpmd-xdp,
-	                  tap-limit, interleave, deferred; repeat for more
+	  --backend NAME  only rxpoll, rxpoll-forever, testpmd, testpmd-afp, testpmd-xdp, ovs,
+	                  tap-limit, interleave, deferred; repeat for more. ovs needs the
+	                  package openvswitch-switch-dpdk, which nothing here installs
 	  --json FILE     one JSON object for each back end and workload
 	  --plot DIR      PNG charts
 
@@ -78,7 +79,8 @@ main()
 			{ cat "$dir/build.log" >&2; exit 1; }
 	fi
 	ninja -C "$build" app/dpdk-vhost-rxpoll tests/bench/bench-frames \
-		tests/bench/bench-guest tests/bench/bench-rr tests/bench/bench-tap \
+		tests/bench/bench-guest tests/bench/bench-relay tests/bench/bench-rr \
+		tests/bench/bench-tap \
 		>"$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }
 	/usr/bin/python3 "$here/lib/bench_main.py" --build "$build" --dir "$dir" \
 		--tag "$tag" "$@" &

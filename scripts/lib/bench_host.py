@@ -12,6 +12,7 @@ BACK_END_CPU = 1  # the poller, and nothing else of the benchmark
 OTHER_CPU = 0     # front end, sender, guest, iperf3
 START_S = 30
 HOST_ADDR, GUEST_ADDR = "192.0.2.1", "192.0.2.2"  # RFC 5737, in the namespaces only
+NO_IFACE = "none"  # a back end whose other side is not an interface
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Its standard output is a file here, and would be kept back.
 TESTPMD = ["stdbuf", "-oL", "dpdk-testpmd"]
@@ -154,8 +155,8 @@ class BackEnd:
         self.bench, self.name, self.tso = bench, name, tso
         self.socket = bench.dir / bench.new_name("s")
         self.process = self.start()
-        # The same for all, so that the guest's kernel need not ask for it.
-        bench.host.run("ip", "link", "set", self.iface, "up")
+        if self.iface != NO_IFACE:
+            bench.host.run("ip", "link", "set", self.iface, "up")
 
     @property
     def pid(self):
@@ -203,6 +204,18 @@ class Testpmd(BackEnd):
                        "--total-num-mbufs=16384")
 
 
+class RxpollNull(Rxpoll):
+    """DPDK's net_null as the port: rings and copies, and nothing behind them."""
+
+    iface = NO_IFACE
+    port = "net_null0,no-rx=1"
+
+
+class TestpmdNull(Testpmd):
+    iface = NO_IFACE
+    port = "net_null0,no-rx=1"
+
+
 class TestpmdVeth(Testpmd):
     """The port is one end of a veth pair, the host's interface the other."""
 
@@ -235,21 +248,20 @@ class TestpmdXdp(TestpmdVeth):
     port = "net_af_xdp0,iface=veth0"
 
 
-BACK_ENDS = {"rxpoll": Rxpoll, "rxpoll-forever": RxpollForever, "testpmd": Testpmd,
-             "testpmd-afp": TestpmdAfp, "testpmd-xdp": TestpmdXdp,
-             "interleave": Interleave, "deferred": Deferred}
+def addresses(bench, host_iface):
+    bench.guest.run("ip", "addr", "add", GUEST_ADDR + "/24", "dev", "eth0")
+    bench.host.run("ip", "addr", "replace", HOST_ADDR + "/24", "dev", host_iface)
 
 
 class FrontEndGuest:
     """Guest (b): bench-guest, with the guest namespace's TCP stack behind it."""
 
-    def __init__(self, bench, backend):
+    def __init__(self, bench, backend, *options):
         self.bench = bench
         self.process = Process(bench.guest, bench.dir / bench.new_name("guest"), "ready: ",
                                bench.program("bench-guest"), "--socket", backend.socket,
-                               "--cpu", OTHER_CPU)
-        bench.guest.run("ip", "addr", "add", GUEST_ADDR + "/24", "dev", "eth0")
-        bench.host.run("ip", "addr", "replace", HOST_ADDR + "/24", "dev", backend.iface)
+                               "--cpu", OTHER_CPU, *options)
+        addresses(bench, backend.iface)
         deadline = time.monotonic() + 10
         while True:
             try:

@@ -13,6 +13,9 @@ from bench_host import Bench, Failed, Skipped
 from bench_work import GROUPS, tap_limit
 
 
+QUICK = ("rxpoll", "testpmd", "interleave", "deferred")
+
+
 def parse():
     p = argparse.ArgumentParser(prog="bench.sh")
     p.add_argument("--quick", action="store_true", help="one short round, under 60 s")
@@ -32,7 +35,7 @@ def parse():
 
 
 def run_once(group, name, bench, args):
-    if name == "tap-limit":
+    if group == "frames" and name == "tap-limit":
         return tap_limit(bench, args.ms)
     return GROUPS[group][0](bench, name, args.ms, args.quick)
 
@@ -41,9 +44,7 @@ def run_group(group, bench, args):
     """Rounds A B A B; returns {(guest, workload): {backend: [samples]}}."""
     names = list(GROUPS[group][1])
     if args.quick:
-        names = [n for n in names if n in ("rxpoll", "testpmd", "interleave", "deferred")]
-    if group == "frames":
-        names.append("tap-limit")
+        names = [n for n in names if n in QUICK or (group, n) == ("frames", "tap-limit")]
     if args.backend:
         names = [n for n in names if n in args.backend]
     found = {}

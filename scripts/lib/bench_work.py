@@ -2,16 +2,26 @@
 """The workloads: each runs once on one back end and returns {(guest, workload): Sample}."""
 
 import json
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
 
-from bench_host import (Account, BACK_ENDS, Failed, FrontEndGuest, GUEST_ADDR, HOST_ADDR,
+import bench_host
+from bench_host import (Account, BACK_END_CPU, Failed, FrontEndGuest, GUEST_ADDR, HOST_ADDR,
                         OTHER_CPU, Process, TESTPMD)
+from bench_ovs import Ovs
 
 FRONT_END = "front end"  # guest: the frame generator on the test front end
 VIRTIO_USER = "testpmd"  # guest (a)
 TCP_STACK = "stack"      # guest (b)
+
+BACK_ENDS = {
+    "rxpoll": bench_host.Rxpoll, "rxpoll-forever": bench_host.RxpollForever,
+    "testpmd": bench_host.Testpmd, "testpmd-afp": bench_host.TestpmdAfp,
+    "testpmd-xdp": bench_host.TestpmdXdp, "ovs": Ovs,
+    "interleave": bench_host.Interleave, "deferred": bench_host.Deferred,
+}
 
 
 @dataclass
@@ -33,29 +43,51 @@ def who_limits(waiting):
     return "front end" if waiting < 0.05 else "back end"
 
 
-def frames_program(bench, backend, mode, size, ms):
+def frames_program(bench, backend, mode, size, ms, *options):
     account = Account(backend.pid)
     got = bench.host.json(bench.program("bench-frames"), "--socket", backend.socket, "--iface",
                           backend.iface, "--mode", mode, "--bytes", size, "--ms", ms,
-                          "--cpu", OTHER_CPU)
+                          "--cpu", OTHER_CPU, *options)
     return got, account.end()
 
 
-def frames(bench, name, ms, quick):
+def frames_rows(bench, backend, ms, guest, runs, *options):
     out = {}
+    for mode, size in runs:
+        got, account = frames_program(bench, backend, mode, size, ms, *options)
+        out[guest, "%s %d B" % (mode, size)] = sample(
+            got["to_host_mpps"] + got["to_guest_mpps"], "Mpps", account,
+            limit=who_limits(got["waiting"]))
+    return out
+
+
+FRAMES = (("tx", 64), ("tx", 1500), ("rx", 64), ("rx", 1500), ("both", 64))
+
+
+def frames(bench, name, ms, quick):
     backend = BACK_ENDS[name](bench, name)
     try:
-        for mode, size in (("tx", 64), ("tx", 1500), ("rx", 64), ("rx", 1500), ("both", 64)):
-            got, account = frames_program(bench, backend, mode, size, ms)
-            out[FRONT_END, "%s %d B" % (mode, size)] = sample(
-                got["to_host_mpps"] + got["to_guest_mpps"], "Mpps", account,
-                limit=who_limits(got["waiting"]))
+        out = frames_rows(bench, backend, ms, FRONT_END, FRAMES)
         if not quick:
+            if name != "ovs":  # its packed layout is off by default
+                out.update(frames_rows(bench, backend, ms, FRONT_END + ", packed",
+                                       (("tx", 64), ("rx", 64)), "--packed"))
             for size in (64, 1500):
                 out[VIRTIO_USER, "tx %d B" % size] = virtio_user(bench, backend, size, ms)
     finally:
         backend.stop()
     return out
+
+
+def null(bench, name, ms, _quick):
+    """Into DPDK's net_null: what rings and copies cost by themselves."""
+    backend = {"rxpoll": bench_host.RxpollNull, "testpmd": bench_host.TestpmdNull}[name](
+        bench, name)
+    try:
+        return frames_rows(bench, backend, ms, FRONT_END + ", net_null",
+                           (("tx", 64), ("tx", 1500)))
+    finally:
+        backend.stop()
 
 
 def virtio_user(bench, backend, size, ms):
@@ -80,7 +112,7 @@ def virtio_user(bench, backend, size, ms):
 def tap_limit(bench, ms):
     """The kernel calls alone. The sender is that of the front end."""
     out = {}
-    for mode, size in (("tx", 64), ("tx", 1500), ("rx", 64), ("rx", 1500), ("both", 64)):
+    for mode, size in FRAMES:
         tap = subprocess.Popen(
             bench.host.command(bench.program("bench-tap"), "--mode", mode, "--bytes", size,
                                "--ms", ms, "--cpu", 1),
@@ -106,12 +138,14 @@ def tap_limit(bench, ms):
     return out
 
 
-def iperf3(bench, ms, *options):
-    """From the host to the guest; returns the two directions in bits per second."""
+def iperf3(bench, ms, *options, cpu=OTHER_CPU):
+    """
+    From the host, its end on cpu, to the guest; returns the two directions in bits per second.
+    """
     server = Process(bench.guest, bench.dir / bench.new_name("iperf"), "listening",
                      "taskset", "-c", OTHER_CPU, "iperf3", "-s", "-1", "--forceflush")
     try:
-        text = bench.host.run("taskset", "-c", OTHER_CPU, "iperf3", "-J", "-c", GUEST_ADDR, "-t",
+        text = bench.host.run("taskset", "-c", cpu, "iperf3", "-J", "-c", GUEST_ADDR, "-t",
                               max(1, ms // 1000), "--connect-timeout", 5000, *options)
     finally:
         server.stop()
@@ -128,29 +162,57 @@ def limit_of_tcp(account):
     return "back end" if account["backend_cpu"] > 0.93 else "neither"
 
 
-def tcp(bench, name, ms, quick):
+DIRECTIONS = (("guest->host", ["-R"]), ("host->guest", []), ("both", ["--bidir"]))
+
+
+def tcp_rows(bench, pid, ms, runs):
+    """Runs: label, streams, CPU of the host's end; each in each direction."""
     out = {}
+    for suffix, streams, cpu in runs:
+        for what, options in DIRECTIONS:
+            account = Account(pid)
+            rate = sum(iperf3(bench, ms, "-P", streams, *options, cpu=cpu))
+            used = account.end()
+            label = "tcp %s %s" % (what, suffix)
+            out[TCP_STACK, label] = sample(rate / 1e9, "Gbit/s", used, limit=limit_of_tcp(used))
+            gigabytes = rate / 8e9 * max(1, ms // 1000)
+            out[TCP_STACK, label + " CPU"] = sample(
+                used["backend_cpu_s"] / gigabytes, "CPU s/GB", used, better=-1)
+    return out
+
+
+def tcp_runs(quick):
+    runs = [("1", 1, OTHER_CPU)]
+    if not quick:
+        runs += [("4", 4, OTHER_CPU), ("1 (host's end on CPU 1)", 1, BACK_END_CPU)]
+    return runs
+
+
+def tcp(bench, name, ms, quick):
+    if name == "tap-limit":
+        return relay_limit(bench, ms, quick)
     backend = BACK_ENDS[name](bench, name)
     try:
         guest = FrontEndGuest(bench, backend)
         try:
-            for streams in (1,) if quick else (1, 4):
-                for what, options in (("guest->host", ["-R"]), ("host->guest", []),
-                                      ("both", ["--bidir"])):
-                    account = Account(backend.pid)
-                    rate = sum(iperf3(bench, ms, "-P", streams, *options))
-                    used = account.end()
-                    label = "tcp %s %d" % (what, streams)
-                    out[TCP_STACK, label] = sample(rate / 1e9, "Gbit/s", used,
-                                                   limit=limit_of_tcp(used))
-                    gigabytes = rate / 8e9 * max(1, ms // 1000)
-                    out[TCP_STACK, label + " CPU"] = sample(
-                        used["backend_cpu_s"] / gigabytes, "CPU s/GB", used, better=-1)
+            return tcp_rows(bench, backend.pid, ms, tcp_runs(quick))
         finally:
             guest.stop()
     finally:
         backend.stop()
-    return out
+
+
+def relay_limit(bench, ms, quick):
+    """The same stacks, taps and CPUs with two queues in memory between them."""
+    relay = Process(bench.guest, bench.dir / bench.new_name("relay"), "ready: ",
+                    bench.program("bench-relay"), bench.host.name, "tap0", "eth0")
+    try:
+        bench_host.addresses(bench, "tap0")
+        return {key: value for key, value in
+                tcp_rows(bench, relay.pid, ms, tcp_runs(quick)).items()
+                if not key[1].endswith("CPU")}
+    finally:
+        relay.stop()
 
 
 def round_trips(bench, ms):
@@ -164,21 +226,42 @@ def round_trips(bench, ms):
         server.stop()
 
 
+def polled_round_trips(bench, guest, ms):
+    """Both ends of the connection in the guest's program, which never sleeps."""
+    guest.process.popen.send_signal(signal.SIGUSR1)
+    deadline = time.monotonic() + ms / 1000 + 15
+    while time.monotonic() < deadline:
+        for line in guest.process.log.read_text(errors="replace").splitlines():
+            if line.startswith('{"per_s"'):
+                return json.loads(line)
+        time.sleep(0.05)
+    raise Failed("no round trips: " + guest.process.log.read_text(errors="replace").strip())
+
+
+def rr_rows(bench, backend, ms):
+    """The polled row has a thread of its own for all but the back end."""
+    out = {}
+    guest = FrontEndGuest(bench, backend, "--rr-netns", bench.host.name, "--rr-ms", ms)
+    try:
+        for what, run in (("rr", lambda: round_trips(bench, ms)),
+                          ("rr polled", lambda: polled_round_trips(bench, guest, ms))):
+            account = Account(backend.pid)
+            got = run()
+            used = account.end()
+            for p in ("p50", "p99", "p999"):
+                out[TCP_STACK, "%s %s" % (what, p)] = sample(got[p + "_us"], "us", used,
+                                                             better=-1, limit="latency")
+    finally:
+        guest.stop()
+    return out
+
+
 def rr(bench, name, ms, _quick):
     backend = BACK_ENDS[name](bench, name)
     try:
-        guest = FrontEndGuest(bench, backend)
-        try:
-            account = Account(backend.pid)
-            got = round_trips(bench, ms)
-            used = account.end()
-        finally:
-            guest.stop()
+        return rr_rows(bench, backend, ms)
     finally:
         backend.stop()
-    return {(TCP_STACK, "rr " + p): sample(got[p + "_us"], "us", used, better=-1,
-                                           limit="latency")
-            for p in ("p50", "p99", "p999")}
 
 
 def idle(bench, name, ms, _quick):
@@ -202,40 +285,37 @@ def headline(bench, name, ms, _quick):
     out = {}
     backend = BACK_ENDS[name](bench, name)
     try:
-        for size in (64, 1500):
-            got, used = frames_program(bench, backend, "both", size, ms)
-            out[FRONT_END, "receive under flood %d B" % size] = sample(
+        for what, mode, size, options in (
+                ("under flood 64 B", "both", 64, ()), ("under flood 1500 B", "both", 1500, ()),
+                ("64 B, 1 answer to 2", "rx", 64, ("--ack", 2)),
+                ("1500 B, 1 answer to 2", "rx", 1500, ("--ack", 2)),
+                ("1500 B, 1 answer to 32", "rx", 1500, ("--ack", 32))):
+            got, used = frames_program(bench, backend, mode, size, ms, *options)
+            out[FRONT_END, "receive " + what] = sample(
                 got["to_guest_mpps"], "Mpps", used, limit=who_limits(got["waiting"]))
         guest = FrontEndGuest(bench, backend)
         try:
-            account = Account(backend.pid)
-            to_guest, _ = iperf3(bench, ms, "--bidir")
-            used = account.end()
-            out[TCP_STACK, "tcp receive, both directions"] = sample(
-                to_guest / 1e9, "Gbit/s", used, limit=limit_of_tcp(used))
-            account = Account(backend.pid)
-            to_guest, _ = iperf3(bench, ms)
-            used = account.end()
-            out[TCP_STACK, "tcp receive"] = sample(
-                to_guest / 1e9, "Gbit/s", used, limit=limit_of_tcp(used))
-            account = Account(backend.pid)
-            got = round_trips(bench, ms)
-            used = account.end()
-            for p in ("p50", "p99"):
-                out[TCP_STACK, "rr " + p] = sample(got[p + "_us"], "us", used, better=-1)
+            for what, options in (("both directions", ["--bidir"]), ("alone", [])):
+                account = Account(backend.pid)
+                to_guest, _ = iperf3(bench, ms, *options)
+                used = account.end()
+                out[TCP_STACK, "tcp receive, " + what] = sample(
+                    to_guest / 1e9, "Gbit/s", used, limit=limit_of_tcp(used))
         finally:
             guest.stop()
+        out.update(rr_rows(bench, backend, ms))
     finally:
         backend.stop()
     return out
 
 
 GROUPS = {
-    "frames": (frames, ["rxpoll", "testpmd", "testpmd-afp", "testpmd-xdp"], "testpmd"),
-    "headline": (headline, ["interleave", "deferred"], "deferred"),
-    "tcp": (tcp, ["rxpoll", "testpmd"], "testpmd"),
-    "rr": (rr, ["rxpoll", "rxpoll-forever", "testpmd"], "testpmd"),
-    "idle": (idle, ["rxpoll", "testpmd"], "testpmd"),
+    "frames": (frames, ["rxpoll", "testpmd", "testpmd-afp", "testpmd-xdp", "ovs", "tap-limit"]),
+    "null": (null, ["rxpoll", "testpmd"]),
+    "headline": (headline, ["interleave", "deferred"]),
+    "tcp": (tcp, ["rxpoll", "testpmd", "ovs", "tap-limit"]),
+    "rr": (rr, ["rxpoll", "rxpoll-forever", "testpmd", "ovs"]),
+    "idle": (idle, ["rxpoll", "testpmd"]),
 }
 
 __all__ = ["GROUPS", "Sample", "tap_limit", "HOST_ADDR"]

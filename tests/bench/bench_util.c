@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +25,7 @@
 
 #include "fe_frame.h"
 
+#define RTT_MAX      2000000
 #define IP_UDP_BYTES (sizeof(struct iphdr) + sizeof(struct udphdr))
 
 volatile bool bn_stop;
@@ -233,4 +235,59 @@ bn_sender_burst(struct bn_sender *s)
 		s->n_frames += BN_SEND_BURST;
 	else if (errno != ENOBUFS && errno != EAGAIN && errno != ENETDOWN && errno != ENXIO)
 		bn_die("send");
+}
+
+void
+bn_no_delay(int fd)
+{
+	int one = 1;
+
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
+		bn_die("TCP_NODELAY");
+}
+
+void
+bn_rtt_init(struct bn_rtt *r)
+{
+	r->n = 0;
+	r->ns = calloc(RTT_MAX, sizeof(*r->ns));
+	if (r->ns == NULL)
+		bn_die("memory");
+}
+
+bool
+bn_rtt_add(struct bn_rtt *r, uint64_t ns)
+{
+	if (r->n == RTT_MAX)
+		return false;
+	r->ns[r->n++] = (uint32_t)ns;
+	return true;
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double
+percentile_us(const struct bn_rtt *r, double p)
+{
+	return r->ns[(uint32_t)(p / 100 * (r->n - 1))] / 1e3;
+}
+
+void
+bn_rtt_print(struct bn_rtt *r, uint64_t run_ns)
+{
+	if (r->n == 0) {
+		fprintf(stderr, "no round trip\n");
+		exit(1);
+	}
+	qsort(r->ns, r->n, sizeof(*r->ns), by_value);
+	printf("{\"per_s\": %.1f, \"p50_us\": %.2f, \"p99_us\": %.2f, \"p999_us\": %.2f}\n",
+		r->n / ((double)run_ns / 1e9), percentile_us(r, 50), percentile_us(r, 99),
+		percentile_us(r, 99.9));
+	fflush(stdout);
 }

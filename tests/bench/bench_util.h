@@ -59,6 +59,24 @@ struct bn_sender {
 /** Open on @p iface for frames of @p bytes, BN_FRAME_MIN..BN_FRAME_MAX. Ends on failure. */
 void bn_sender_open(struct bn_sender *s, const char *iface, uint32_t bytes);
 
+/** Round trips of a run; bn_rtt_print() sorts them. */
+struct bn_rtt {
+	uint32_t *ns;
+	uint32_t n;
+};
+
+/** Make room; ends the program if there is none. */
+void bn_rtt_init(struct bn_rtt *r);
+
+/** Add one; those beyond the room are left out. @return false if there is no room */
+bool bn_rtt_add(struct bn_rtt *r, uint64_t ns);
+
+/** Print rate and percentiles of a run of @p run_ns as one JSON object. */
+void bn_rtt_print(struct bn_rtt *r, uint64_t run_ns);
+
+/** Small segments at once. Ends on failure. */
+void bn_no_delay(int fd);
+
 /** Send one burst. */
 void bn_sender_burst(struct bn_sender *s);
 

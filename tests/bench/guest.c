@@ -6,11 +6,13 @@
  * between tap and virtqueues, and with it checksum and segmentation offload. Frames are
  * read into guest memory and written from guest memory without another copy.
  *
- * It sleeps when there is nothing to do, as a guest waits for an interrupt.
+ * It sleeps when there is nothing to do, as a guest waits for an interrupt. With --rr-netns,
+ * SIGUSR1 starts round trips (guest_rr.h), through which it does not sleep.
  */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@
 
 #include "bench_util.h"
 #include "fe_net.h"
+#include "guest_rr.h"
 
 #define RING_SIZE    256
 #define BURST        32
@@ -206,47 +209,96 @@ idle(struct guest *g)
 	fe_ring_take_calls(tx);
 }
 
-int
-main(int argc, char **argv)
+static volatile sig_atomic_t rr_wanted;
+
+static void
+on_usr1(int sig)
+{
+	(void)sig;
+	rr_wanted = 1;
+}
+
+static struct {
+	const char *socket, *iface, *rr_netns, *rr_address;
+	uint64_t rr_ns;
+	bool packed;
+} opt = {.iface = "eth0", .rr_address = "192.0.2.2", .rr_ns = 1000000000};
+
+static void
+round_trips(struct guest *g)
+{
+	struct guest_rr rr;
+
+	rr_wanted = 0;
+	guest_rr_open(&rr, opt.rr_netns, opt.rr_address, opt.rr_ns);
+	while (guest_rr_step(&rr) && !bn_stop) {
+		turn_tx(g);
+		turn_rx(g);
+	}
+}
+
+static void
+parse(int argc, char **argv)
 {
 	static const struct option longs[] = {{"socket", 1, NULL, 's'}, {"iface", 1, NULL, 'i'},
-		{"cpu", 1, NULL, 'c'}, {"packed", 0, NULL, 'p'}, {NULL, 0, NULL, 0}};
-	static struct guest g;
-	const char *socket = NULL, *iface = "eth0";
-	bool packed = false;
+		{"cpu", 1, NULL, 'c'}, {"packed", 0, NULL, 'p'}, {"rr-netns", 1, NULL, 'n'},
+		{"rr-address", 1, NULL, 'a'}, {"rr-ms", 1, NULL, 't'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			socket = optarg;
+			opt.socket = optarg;
 			break;
 		case 'i':
-			iface = optarg;
+			opt.iface = optarg;
 			break;
 		case 'c':
 			bn_pin((int)fe_opt_number("--cpu", optarg, 0, 1023));
 			break;
 		case 'p':
-			packed = true;
+			opt.packed = true;
+			break;
+		case 'n':
+			opt.rr_netns = optarg;
+			break;
+		case 'a':
+			opt.rr_address = optarg;
+			break;
+		case 't':
+			opt.rr_ns = fe_opt_number("--rr-ms", optarg, 10, 3600000) * 1000000;
 			break;
 		default:
-			return 2;
+			exit(2);
 		}
 	}
-	if (socket == NULL) {
+	if (opt.socket == NULL) {
 		fprintf(stderr, "--socket: needed\n");
-		return 2;
+		exit(2);
 	}
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct guest g;
+	struct sigaction usr1 = {.sa_handler = on_usr1};
+
+	parse(argc, argv);
 	bn_catch_signals();
-	start(&g, socket, packed);
-	g.tap_fd = bn_tap_open(iface, tap_offloads(&g.net));
+	if (opt.rr_netns != NULL)
+		sigaction(SIGUSR1, &usr1, NULL);
+	start(&g, opt.socket, opt.packed);
+	g.tap_fd = bn_tap_open(opt.iface, tap_offloads(&g.net));
 	fe_ring_disarm(&g.net.tx[0].ring);
 	printf("ready: features 0x%llx\n", (unsigned long long)g.net.features);
 	fflush(stdout);
-	while (!bn_stop)
+	while (!bn_stop) {
+		if (rr_wanted)
+			round_trips(&g);
 		if (turn_tx(&g) + turn_rx(&g) == 0)
 			idle(&g);
+	}
 	printf("{\"sent\": %lu, \"received\": %lu, \"full\": %lu, \"sleeps\": %lu}\n", g.n_sent,
 		g.n_received, g.n_full, g.n_sleeps);
 	fe_net_close(&g.net);

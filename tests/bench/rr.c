@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,21 +14,8 @@
 #include "bench_util.h"
 #include "fe_util.h"
 
-#define PORT        48358
-#define WARM_UP_NS  200000000ULL
-#define SAMPLES_MAX 2000000
-
-static uint32_t *samples;
-static uint32_t n_samples;
-
-static void
-no_delay(int fd)
-{
-	int one = 1;
-
-	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
-		bn_die("TCP_NODELAY");
-}
+#define PORT       48358
+#define WARM_UP_NS 200000000ULL
 
 static void
 serve(struct sockaddr_in *at)
@@ -45,7 +31,7 @@ serve(struct sockaddr_in *at)
 
 		if (c < 0)
 			break;
-		no_delay(c);
+		bn_no_delay(c);
 		while (read(c, &byte, 1) == 1 && write(c, &byte, 1) == 1)
 			;
 		close(c);
@@ -64,44 +50,25 @@ round_trip_ns(int fd)
 	return (uint32_t)(fe_now_ns() - begin);
 }
 
-static int
-by_value(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static double
-percentile_us(double p)
-{
-	return samples[(uint32_t)(p / 100 * (n_samples - 1))] / 1e3;
-}
-
 static void
 ask(const struct sockaddr_in *to, uint64_t ns)
 {
 	struct timeval limit = {.tv_sec = 5};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct bn_rtt rtt;
 	uint64_t begin, end;
 
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
 		connect(fd, (const struct sockaddr *)to, sizeof(*to)) < 0)
 		bn_die("connect");
-	no_delay(fd);
-	samples = calloc(SAMPLES_MAX, sizeof(*samples));
-	if (samples == NULL)
-		bn_die("memory");
+	bn_no_delay(fd);
+	bn_rtt_init(&rtt);
 	for (end = fe_now_ns() + WARM_UP_NS; fe_now_ns() < end;)
 		round_trip_ns(fd);
 	begin = fe_now_ns();
-	for (end = begin + ns; fe_now_ns() < end && n_samples < SAMPLES_MAX;)
-		samples[n_samples++] = round_trip_ns(fd);
-	ns = fe_now_ns() - begin;
-	qsort(samples, n_samples, sizeof(*samples), by_value);
-	printf("{\"per_s\": %.1f, \"p50_us\": %.2f, \"p99_us\": %.2f, \"p999_us\": %.2f}\n",
-		n_samples / ((double)ns / 1e9), percentile_us(50), percentile_us(99),
-		percentile_us(99.9));
+	for (end = begin + ns; fe_now_ns() < end && bn_rtt_add(&rtt, round_trip_ns(fd));)
+		;
+	bn_rtt_print(&rtt, fe_now_ns() - begin);
 	close(fd);
 }
 
