@@ -120,11 +120,11 @@ check_host(struct config *config, const struct config *running, struct mistake *
 	for (unsigned int i = 0; i < config->n_devices && rc == 0; i++) {
 		struct device *dev = &config->devices[i];
 
-		if (dev->kind == DEVICE_NET_VHOST)
+		if (dev->kind == DEVICE_NET_VHOST || dev->kind == DEVICE_VHOST_CRYPTO)
 			rc = resolve_users(dev, why);
 		if (rc != 0 || is_made(dev, running))
 			continue;
-		if (dev->kind == DEVICE_NET_VHOST)
+		if (dev->kind == DEVICE_NET_VHOST || dev->kind == DEVICE_VHOST_CRYPTO)
 			rc = check_socket(dev, why);
 		else
 			rc = port_check(dev, why);
@@ -164,6 +164,13 @@ check_print_pairs(const struct config *config, FILE *out)
 		fprintf(out, "%s (%s, %s) <-> %s", vhost->name, vhost->net.iface,
 			vhost->net.client ? "client" : "server", port->name);
 		fprintf(out, place[0] != '\0' ? " (%s)\n" : "%s\n", place);
+	}
+	for (unsigned int i = 0; i < config->n_devices; i++) {
+		const struct device *dev = &config->devices[i];
+
+		if (dev->kind == DEVICE_VHOST_CRYPTO)
+			fprintf(out, "%s (%s, %s) on %s\n", dev->name, dev->net.iface,
+				dev->net.client ? "client" : "server", dev->cryptodev);
 	}
 }
 

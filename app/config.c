@@ -10,7 +10,8 @@
 
 #include "config.h"
 
-#define DEVICE_NAMES "net_vhost<N>, net_tap<N>, net_af_packet<N> or a device of DPDK's"
+#define DEVICE_NAMES                                                                               \
+	"net_vhost<N>, net_tap<N>, net_af_packet<N>, vhost_crypto<N> or a device of DPDK's"
 
 void
 config_init(struct config *config)
@@ -69,8 +70,7 @@ set_kind(struct device *dev, struct mistake *why)
 				VHP_NAME_BYTES - 1);
 		dev->kind = (enum device_kind)i;
 	}
-	dev->is_port = dev->kind != DEVICE_EAL || strncmp(dev->name, "net_", 4) == 0 ||
-		       strncmp(dev->name, "eth_", 4) == 0;
+	dev->is_port = strncmp(dev->name, "net_", 4) == 0 || strncmp(dev->name, "eth_", 4) == 0;
 	return 0;
 }
 
@@ -146,6 +146,23 @@ config_find(const struct config *config, const char *name)
 	return NULL;
 }
 
+unsigned int
+config_count(const struct config *config, enum device_kind kind)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < config->n_devices; i++)
+		n += config->devices[i].kind == kind;
+	return n;
+}
+
+/* Does the front end connect to a socket of it? */
+static bool
+has_socket(const struct device *dev)
+{
+	return dev->kind == DEVICE_NET_VHOST || dev->kind == DEVICE_VHOST_CRYPTO;
+}
+
 /* What two devices may not share: the name, the socket, the interface. */
 static int
 check_unique(const struct config *config, const struct device *dev, struct mistake *why)
@@ -156,14 +173,14 @@ check_unique(const struct config *config, const struct device *dev, struct mista
 
 		if (strcmp(other->name, dev->name) == 0)
 			return mistake(why, "%s: given twice (once)", dev->name);
-		if (other->kind != dev->kind)
-			continue;
-		if (dev->kind == DEVICE_NET_VHOST && strcmp(other->net.iface, dev->net.iface) == 0)
+		if (has_socket(dev) && has_socket(other) &&
+			strcmp(other->net.iface, dev->net.iface) == 0)
 			iface = dev->net.iface;
-		if (dev->kind == DEVICE_NET_TAP && strchr(dev->tap.iface, '%') == NULL &&
+		if (other->kind == dev->kind && dev->kind == DEVICE_NET_TAP &&
+			strchr(dev->tap.iface, '%') == NULL &&
 			strcmp(other->tap.iface, dev->tap.iface) == 0)
 			iface = dev->tap.iface;
-		if (dev->kind == DEVICE_NET_AF_PACKET &&
+		if (other->kind == dev->kind && dev->kind == DEVICE_NET_AF_PACKET &&
 			strcmp(other->af_packet.iface, dev->af_packet.iface) == 0)
 			iface = dev->af_packet.iface;
 		if (iface != NULL)

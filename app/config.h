@@ -42,9 +42,11 @@ struct device {
 	int peer;                       /**< index of the other side, -1 before config_pair() */
 	char socket_owner[CONFIG_USER_BYTES]; /**< name or number; check.c fills net.socket_owner */
 	char socket_group[CONFIG_USER_BYTES]; /**< name or number; check.c fills net.socket_group */
+	char cryptodev[CONFIG_NAME_BYTES];    /**< DEVICE_VHOST_CRYPTO: who computes */
+	int sessions;                         /**< the same: most sessions of a front end */
 	bool mac_fixed;                       /**< mac=fixed: numbered when the device is added */
 	union {
-		struct vhp_net_conf net;             /**< DEVICE_NET_VHOST */
+		struct vhp_net_conf net;             /**< DEVICE_NET_VHOST, DEVICE_VHOST_CRYPTO */
 		struct vhp_tap_conf tap;             /**< DEVICE_NET_TAP */
 		struct vhp_af_packet_conf af_packet; /**< DEVICE_NET_AF_PACKET */
 		struct vhp_ethdev_conf eth;          /**< DEVICE_EAL that is a port */
@@ -141,6 +143,9 @@ int config_add_keys(struct config *config, const char *name, const struct device
 
 /** Add a device of -a, which DPDK probes before every --vdev. Returns as config_add(). */
 int config_add_allowed(struct config *config, const char *line, struct mistake *why);
+
+/** How many devices there are of a kind. */
+unsigned int config_count(const struct config *config, enum device_kind kind);
 
 /** The device of this name, NULL if there is none. */
 const struct device *config_find(const struct config *config, const char *name);

@@ -72,8 +72,7 @@ drivers_check(const struct config *config, struct mistake *why)
 		if (!known(dev))
 			return mistake(why,
 				"%s: unknown device (net_vhost<N>, net_tap<N>, net_af_packet<N>, "
-				"or "
-				"one that DPDK has a driver for)",
+				"vhost_crypto<N>, or one that DPDK has a driver for)",
 				dev->name);
 	}
 	return 0;

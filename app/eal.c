@@ -77,9 +77,11 @@ eal_check_pollers(const struct config *config, unsigned int n_pollers, struct mi
 	char given[16], allowed[32];
 
 	snprintf(allowed, sizeof(allowed), "0..%u", n_pollers - 1);
-	for (unsigned int i = 0; i < config->n_pairs; i++) {
-		const struct device *dev = &config->devices[config->pairs[i].vhost];
+	for (unsigned int i = 0; i < config->n_devices; i++) {
+		const struct device *dev = &config->devices[i];
 
+		if (dev->kind != DEVICE_NET_VHOST && dev->kind != DEVICE_VHOST_CRYPTO)
+			continue;
 		if (dev->net.poller < (int)n_pollers)
 			continue;
 		snprintf(given, sizeof(given), "%d", dev->net.poller);

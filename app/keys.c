@@ -56,6 +56,28 @@ static const struct key net_tap_keys[] = {
 		"pass checksum and segmentation offloads through"},
 };
 
+static const struct key vhost_crypto_keys[] = {
+	{"iface", KEY_TEXT, 1, VHP_PATH_BYTES - 1, DEV(net.iface), NULL,
+		"path of the vhost-user socket"},
+	{"cryptodev", KEY_TEXT, 1, CONFIG_NAME_BYTES - 1, DEV(cryptodev), NULL,
+		"device of DPDK's that computes, as crypto_openssl0"},
+	{"queues", KEY_U16, 1, VHP_MAX_QUEUES - 1, DEV(net.queues), "1", "data queues"},
+	{"sessions", KEY_INT, 1, 1 << 16, DEV(sessions), "4096",
+		"most sessions that a front end may have at a time"},
+	{"client", KEY_BOOL, 0, 1, DEV(net.client), "0",
+		"connect to the front end's socket, and again when it is lost"},
+	{"poll-us", KEY_WINDOW, 0, VHP_POLL_MAX_US, DEV(net.poll_us), "--poll-us",
+		"poll window in microseconds"},
+	{"poller", KEY_INT, 0, CONFIG_MAX_POLLERS - 1, DEV(net.poller), "any",
+		"index of the poller"},
+	{"socket-mode", KEY_MODE, 1, 0777, DEV(net.socket_mode), "by umask",
+		"permission bits of the socket"},
+	{"socket-owner", KEY_TEXT, 1, CONFIG_USER_BYTES - 1, DEV(socket_owner), "this user",
+		"owner of the socket, name or number"},
+	{"socket-group", KEY_TEXT, 1, CONFIG_USER_BYTES - 1, DEV(socket_group), "this group",
+		"group of the socket, name or number"},
+};
+
 /* Preset of framesz and framecnt: 16 MiB, some hundred frames of 64 KiB. */
 #define FRAME_BYTES 2048
 #define FRAME_COUNT 8192
@@ -108,6 +130,14 @@ net_af_packet_defaults(struct device *dev)
 	conf->frame_count = FRAME_COUNT;
 }
 
+static void
+vhost_crypto_defaults(struct device *dev)
+{
+	net_vhost_defaults(dev);
+	dev->net.rx_poll = VHP_RX_INTERLEAVE;
+	dev->sessions = 4096;
+}
+
 #define TABLE(keys) keys, sizeof(keys) / sizeof(keys[0])
 
 const struct kind kinds[DEVICE_KINDS] = {
@@ -118,6 +148,9 @@ const struct kind kinds[DEVICE_KINDS] = {
 	[DEVICE_NET_AF_PACKET] = {"net_af_packet", "eth_af_packet",
 		"a packet socket on an interface of the host", net_af_packet_defaults,
 		TABLE(net_af_packet_keys)},
+	[DEVICE_VHOST_CRYPTO] = {"vhost_crypto", "vhost_crypto",
+		"a vhost-user-crypto device for a guest", vhost_crypto_defaults,
+		TABLE(vhost_crypto_keys)},
 };
 
 const char *

@@ -45,6 +45,7 @@ enum device_kind {
 	DEVICE_NET_VHOST,
 	DEVICE_NET_TAP,
 	DEVICE_NET_AF_PACKET,
+	DEVICE_VHOST_CRYPTO,
 	DEVICE_KINDS,              /**< number of kinds that this daemon serves */
 	DEVICE_EAL = DEVICE_KINDS, /**< served by a driver of DPDK's */
 };

@@ -10,10 +10,12 @@
 #include <rte_version.h>
 
 #include "check.h"
+#include "crypto.h"
 #include "drivers.h"
 #include "eal.h"
 #include "options.h"
 #include "service.h"
+#include "vhp_crypto.h"
 #include "vhp_port.h"
 
 /** Exit statuses. */
@@ -32,14 +34,14 @@ print_version(void)
 static void
 print_ready(const struct config *config, const struct lcores *lcores)
 {
+	unsigned int n_devices = config->n_pairs + config_count(config, DEVICE_VHOST_CRYPTO);
 	char text[LCORES_TEXT_BYTES];
 	cpu_set_t cpus;
 
 	lcores_poller_cpus(lcores, &cpus);
-	printf("ready: %u device%s, %u poller%s on CPU%s %s\n", config->n_pairs,
-		config->n_pairs == 1 ? "" : "s", lcores->n_pollers,
-		lcores->n_pollers == 1 ? "" : "s", CPU_COUNT(&cpus) == 1 ? "" : "s",
-		lcores_cpus_text(&cpus, text, sizeof(text)));
+	printf("ready: %u device%s, %u poller%s on CPU%s %s\n", n_devices,
+		n_devices == 1 ? "" : "s", lcores->n_pollers, lcores->n_pollers == 1 ? "" : "s",
+		CPU_COUNT(&cpus) == 1 ? "" : "s", lcores_cpus_text(&cpus, text, sizeof(text)));
 }
 
 /* From EAL's start to its end. Returns an exit status. */
@@ -60,7 +62,7 @@ run(struct config *config, const struct eal *eal)
 		goto close_ports;
 	if (service_create_devices(service) < 0)
 		goto destroy_devices;
-	if (vhp_stats_telemetry() < 0)
+	if (vhp_stats_telemetry() < 0 || vhp_crypto_telemetry() < 0)
 		goto destroy_devices;
 
 	print_ready(config, &eal->lcores);
@@ -85,7 +87,8 @@ check_and_run(struct config *config, struct mistake *why)
 	struct eal eal = {0};
 
 	if (drivers_check(config, why) < 0 || config_pair(config, why) < 0 ||
-		check_host(config, NULL, why) < 0 || eal_prepare(config, &eal, why) < 0)
+		crypto_check(config, why) < 0 || check_host(config, NULL, why) < 0 ||
+		eal_prepare(config, &eal, why) < 0)
 		goto free_eal;
 	if (config->action == ACTION_CHECK) {
 		check_print_ignored(config, stderr);

@@ -186,7 +186,8 @@ config_pair(struct config *config, struct mistake *why)
 	if (rc == 0)
 		rc = join_in_order(config, why);
 	/* With a file they may come later. */
-	if (rc == 0 && config->n_pairs == 0 && config->file == NULL)
+	if (rc == 0 && config->n_pairs == 0 && config->file == NULL &&
+		config_count(config, DEVICE_VHOST_CRYPTO) == 0)
 		rc = mistake(why, "no device given (--vdev net_vhost0,iface=PATH --vdev net_tap0; "
 				  "see --help)");
 	for (unsigned int i = 0; i < config->n_pairs && rc == 0; i++) {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "crypto.h"
 #include "eal.h"
 #include "options.h"
 #include "ports.h"
@@ -23,8 +24,9 @@ struct service {
 	int signal_fd;
 	int stats_fd; /* timer of --stats, -1: none */
 	struct timespec printed;
-	struct vhp_port **ports;      /* per pair, NULL: not open */
-	struct vhp_net_dev **devices; /* per pair, NULL: not made */
+	struct vhp_port **ports;       /* per pair, NULL: not open */
+	struct vhp_net_dev **devices;  /* per pair, NULL: not made */
+	struct crypto_devices *crypto; /* NULL: none */
 };
 
 static void
@@ -304,12 +306,16 @@ service_open_ports(struct service *service)
 
 	for (unsigned int i = 0; i < service->config->n_pairs && rc == 0; i++)
 		rc = port_open(service->config, i, service->loop, &service->ports[i]);
+	if (rc == 0)
+		rc = crypto_open(service->config, &service->crypto);
 	return rc;
 }
 
 void
 service_close_ports(struct service *service)
 {
+	crypto_close(service->crypto);
+	service->crypto = NULL;
 	for (unsigned int i = service->config->n_pairs; i-- > 0;) {
 		if (service->ports[i] != NULL)
 			service->ports[i]->ops->close(service->ports[i]);
@@ -330,6 +336,8 @@ service_create_devices(struct service *service)
 			service->loop, &dev->net, service->ports[i], &service->devices[i]);
 	}
 	if (rc == 0)
+		rc = crypto_create(service->crypto, service->loop);
+	if (rc == 0)
 		rc = vhp_control_start(service->loop, service->config->rebalance_s);
 	return rc;
 }
@@ -338,6 +346,7 @@ void
 service_destroy_devices(struct service *service)
 {
 	vhp_control_stop();
+	crypto_destroy(service->crypto);
 	for (unsigned int i = service->config->n_pairs; i-- > 0;) {
 		vhp_net_dev_destroy(service->devices[i]);
 		service->devices[i] = NULL;

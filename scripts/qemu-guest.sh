@@ -28,6 +28,9 @@ usage()
 	                         connects (client=1 there); addr=A/L[+A/L]: addresses
 	                         in the guest; queues=N: queue pairs; any other key
 	                         goes to virtio-net-pci (mrg_rxbuf=off, packed=on)
+	      --crypto SOCKET[,KEY=VALUE...]
+	                         a vhost-user crypto device; server=on, reconnect=S,
+	                         queues=N as above
 	      --mem MEBIBYTES    default 384
 	      --smp N            default 1
 	      --accel kvm|tcg    default: what "accel" finds
@@ -109,23 +112,35 @@ fetch_kernel()
 # virtio_pci needs virtio and virtio_ring, virtio_net needs failover:
 # modprobe works the order out.
 modules=(virtio_pci virtio_net)
+# For guests with a crypto device; the kernel tests its ciphers against its own.
+crypto_modules=(virtio_crypto algif_skcipher cbc)
 
 # Copies the modules and their order of insertion into the root at $2 from
 # the unpacked kernel package at $1.
 pack_modules()
 {
-	local unpacked=$1 root=$2 version module path
+	local unpacked=$1 root=$2 version
 
 	version=$(basename "$(echo "$unpacked"/lib/modules/*)")
 	depmod -b "$unpacked" "$version"
 	mkdir -p "$root/modules"
-	for module in "${modules[@]}"; do
+	pack_order "$unpacked" "$version" "$root/modules" "${modules[@]}" >"$root/modules/order"
+	pack_order "$unpacked" "$version" "$root/modules" "${modules[@]}" "${crypto_modules[@]}" |
+		grep -vxFf "$root/modules/order" >"$root/modules/order.crypto"
+}
+
+# Copies modules and what they depend on; prints them in the order of insertion.
+pack_order()
+{
+	local unpacked=$1 version=$2 to=$3 module path
+
+	for module in "${@:4}"; do
 		modprobe -d "$unpacked" -S "$version" --show-depends "$module" |
 			awk '$1 == "insmod" { print $2 }'
 	done | awk '!seen[$0]++' | while read -r path; do
-		cp "$path" "$root/modules/"
+		cp "$path" "$to/"
 		basename "$path"
-	done >"$root/modules/order"
+	done
 }
 
 # Copies a program and the libraries it loads into the root at $1.
@@ -286,9 +301,31 @@ add_net()
 		-device "$device")
 }
 
+# Adds the arguments of the crypto device, as --crypto has it, to qemu=().
+add_crypto()
+{
+	local chardev="socket,id=cchr,path=${1%%,*}" queues=1 item items=()
+	local device="virtio-crypto-pci,cryptodev=cry0"
+
+	[ "$accel" = kvm ] || device+=",vectors=0"
+	[ "${1%%,*}" = "$1" ] || IFS=, read -r -a items <<<"${1#*,}"
+	for item in "${items[@]}"; do
+		case $item in
+		server=on) chardev+=",server=on,wait=off" ;;
+		reconnect=*) chardev+=",$item" ;;
+		queues=*) queues=${item#*=} ;;
+		*) die "run: --crypto: $item: unknown key" ;;
+		esac
+	done
+	append+=" vhp.crypto"
+	qemu+=(-chardev "$chardev"
+		-object "cryptodev-vhost-user,id=cry0,chardev=cchr,queues=$queues"
+		-device "$device")
+}
+
 run()
 {
-	local dir="" mem=384 smp=1 append="" nets=() extra=() net n=0
+	local dir="" mem=384 smp=1 append="" nets=() extra=() net n=0 crypto=""
 	local qemu=()
 
 	accel=""
@@ -296,6 +333,7 @@ run()
 		case $1 in
 		--dir) dir=$2; shift ;;
 		--net) nets+=("$2"); shift ;;
+		--crypto) crypto=$2; shift ;;
 		--mem) mem=$2; shift ;;
 		--smp) smp=$2; shift ;;
 		--accel) accel=$2; shift ;;
@@ -321,6 +359,7 @@ run()
 		add_net "$n" "$net"
 		n=$((n + 1))
 	done
+	[ -z "$crypto" ] || add_crypto "$crypto"
 
 	exec qemu-system-x86_64 -name vhp-guest -M q35 -nodefaults -no-user-config \
 		-display none -smp "$smp" -m "$mem" \

@@ -155,15 +155,6 @@ reply(struct vhp_gate *g, const struct vhp_vu_msg *answer)
 	}
 }
 
-static struct vhp_vu_msg
-make_u64(uint32_t request, uint32_t flags, uint64_t value)
-{
-	return (struct vhp_vu_msg){
-		.header = {request, VU_VERSION | flags, sizeof(value)},
-		.u64 = value,
-	};
-}
-
 /* Refuse a whole message: with an error where one was asked for, else by hanging up. */
 static void
 refuse(struct vhp_gate *g, const char *why)
@@ -178,7 +169,7 @@ refuse(struct vhp_gate *g, const char *why)
 		vhp_gate_hang_up(g, "message refused");
 		return;
 	}
-	struct vhp_vu_msg answer = make_u64(h->request, VU_REPLY, 1);
+	struct vhp_vu_msg answer = vhp_vu_make_u64(h->request, VU_REPLY, 1);
 
 	reply(g, &answer);
 }
@@ -277,6 +268,28 @@ back_ready(void *ctx, uint32_t events)
 		finish(g);
 }
 
+/* One that DPDK is not asked. */
+static void
+answer_own(struct vhp_gate *g)
+{
+	struct vhp_vu_msg *msg = &g->front.msg;
+	struct vhp_vu_msg answer = vhp_vu_make_u64(msg->header.request, VU_REPLY, 0);
+	bool wants = vhp_request_info(msg->header.request)->replies ||
+		     (msg->header.flags & VU_NEED_REPLY);
+
+	/* DPDK cannot be told how many queues the device has. */
+	if (msg->header.request == VU_GET_QUEUE_NUM) {
+		answer.u64 = g->conf.n_queues;
+	} else if (g->ops->own == NULL || !g->ops->own(g->ctx, msg, &answer)) {
+		refuse(g, "not a request of this kind of device");
+		return;
+	}
+	if (wants)
+		reply(g, &answer);
+	else
+		next_message(g);
+}
+
 /* A whole message of the front end. */
 static void
 handle(struct vhp_gate *g)
@@ -288,11 +301,8 @@ handle(struct vhp_gate *g)
 		refuse(g, why);
 		return;
 	}
-	if (msg->header.request == VU_GET_QUEUE_NUM) {
-		/* DPDK cannot be told how many the device has. */
-		struct vhp_vu_msg answer = make_u64(VU_GET_QUEUE_NUM, VU_REPLY, g->conf.n_queues);
-
-		reply(g, &answer);
+	if (vhp_request_info(msg->header.request)->own) {
+		answer_own(g);
 		return;
 	}
 	/* Until the answer is out only the end of the connection is of interest. */
@@ -359,16 +369,6 @@ connect_through(struct vhp_gate *g, int front_fd)
 	return 0;
 }
 
-/* Has the front end at hand gone without our having read of it yet? */
-static bool
-front_is_dead(const struct vhp_gate *g)
-{
-	char byte;
-	ssize_t n = recv(g->front_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 static void
 listen_ready(void *ctx, uint32_t events)
 {
@@ -378,7 +378,7 @@ listen_ready(void *ctx, uint32_t events)
 	(void)events;
 	if (fd < 0)
 		return;
-	if (g->state != GATE_NONE && front_is_dead(g))
+	if (g->state != GATE_NONE && vhp_socket_is_dead(g->front_fd))
 		vhp_gate_hang_up(g, "closed by the front end");
 	if (g->state != GATE_NONE) {
 		VHP_LOG_LIMITED(

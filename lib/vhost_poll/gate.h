@@ -25,6 +25,12 @@ struct vhp_gate_ops {
 	 * May take descriptors from msg->fds by setting them to -1, and change the answer.
 	 */
 	void (*after)(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer, bool ok);
+	/**
+	 * A request that is the device's to answer (vhp_request_info::own). NULL: it has none.
+	 * May wipe the message; its header stays.
+	 * @param answer  (in/out) an answer of 8 bytes, 0
+	 */
+	bool (*own)(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer);
 	/** The front end is there; or gone (all it handed over is to be given up). */
 	void (*connected)(void *ctx);
 	void (*disconnected)(void *ctx);
@@ -76,8 +82,10 @@ bool vhp_gate_connected(const struct vhp_gate *gate);
 struct vhp_request_info {
 	const char *name; /**< NULL: not let through */
 	uint16_t size_bytes;
-	bool changes; /**< rings or memory may change: before() and a barrier are due */
-	bool replies; /**< the answer has a payload of its own */
+	bool changes;  /**< rings or memory may change: before() and a barrier are due */
+	bool replies;  /**< the answer has a payload of its own */
+	bool own;      /**< not DPDK's; of some devices only */
+	bool any_size; /**< a payload of the wrong size is answered */
 	enum vhp_payload {
 		VHP_PAYLOAD_OTHER,
 		VHP_PAYLOAD_STATE,
@@ -108,6 +116,9 @@ const char *vhp_gate_check_header(const struct vhp_vu_header *header);
 const char *vhp_gate_check(const struct vhp_vu_msg *msg, uint16_t n_rings);
 
 /* ---- gate_io.c: messages on Unix sockets --------------------------------------- */
+
+/** A message whose payload is one number. */
+struct vhp_vu_msg vhp_vu_make_u64(uint32_t request, uint32_t flags, uint64_t value);
 
 /** A message that arrives in pieces. */
 struct vhp_vu_reader {

@@ -47,9 +47,17 @@ static const struct vhp_request_info requests[VU_REQUESTS] = {
 	[VU_GET_PROTOCOL_FEATURES] = {.name = "GET_PROTOCOL_FEATURES", .replies = true},
 	[VU_SET_PROTOCOL_FEATURES] = {.name = "SET_PROTOCOL_FEATURES",
 		.size_bytes = sizeof(uint64_t)},
-	[VU_GET_QUEUE_NUM] = {.name = "GET_QUEUE_NUM", .replies = true},
+	[VU_GET_QUEUE_NUM] = {.name = "GET_QUEUE_NUM", .own = true, .replies = true},
 	[VU_SEND_RARP] = {.name = "SEND_RARP", .size_bytes = sizeof(uint64_t), .changes = true},
 	[VU_NET_SET_MTU] = {.name = "NET_SET_MTU", .size_bytes = sizeof(uint64_t)},
+	[VU_GET_CONFIG] = {.name = "GET_CONFIG", .own = true, .replies = true, .any_size = true},
+	[VU_CREATE_CRYPTO_SESSION] = {.name = "CREATE_CRYPTO_SESSION",
+		.own = true,
+		.replies = true,
+		.any_size = true},
+	[VU_CLOSE_CRYPTO_SESSION] = {.name = "CLOSE_CRYPTO_SESSION",
+		.size_bytes = sizeof(uint64_t),
+		.own = true},
 	[VU_SET_VRING_ENABLE] = {.name = "SET_VRING_ENABLE", STATE, .changes = true},
 };
 
@@ -73,7 +81,7 @@ vhp_gate_check_header(const struct vhp_vu_header *header)
 	if (info->payload == VHP_PAYLOAD_MEM) {
 		if (header->size > sizeof(struct vhp_vu_mem_table))
 			return "payload too long";
-	} else if (header->size != info->size_bytes) {
+	} else if (header->size != info->size_bytes && !info->any_size) {
 		return "payload of the wrong size";
 	}
 	return NULL;

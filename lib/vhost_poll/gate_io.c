@@ -12,6 +12,15 @@
 /* More than a message may bring, so that surplus descriptors are seen, and closed. */
 #define CONTROL_FDS (VU_MAX_FDS + 8)
 
+struct vhp_vu_msg
+vhp_vu_make_u64(uint32_t request, uint32_t flags, uint64_t value)
+{
+	return (struct vhp_vu_msg){
+		.header = {request, VU_VERSION | flags, sizeof(value)},
+		.u64 = value,
+	};
+}
+
 void
 vhp_vu_reader_reset(struct vhp_vu_reader *reader)
 {

@@ -156,3 +156,12 @@ vhp_socket_remove(const char *path, const struct stat *file)
 	if (lstat(path, &st) == 0 && st.st_dev == file->st_dev && st.st_ino == file->st_ino)
 		unlink(path);
 }
+
+bool
+vhp_socket_is_dead(int fd)
+{
+	char byte;
+	ssize_t n = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}

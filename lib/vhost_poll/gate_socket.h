@@ -20,4 +20,7 @@ int vhp_socket_listen(const struct vhp_gate_conf *conf, struct stat *file);
 /** Remove the socket's file, unless another took its place. */
 void vhp_socket_remove(const char *path, const struct stat *file);
 
+/** Has the peer gone, whether or not all it sent was read? Reads nothing. */
+bool vhp_socket_is_dead(int fd);
+
 #endif /* VHP_GATE_SOCKET_H */

@@ -63,20 +63,21 @@ start_by_kick(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 {
 	unsigned int index = msg->u64 & VU_RING_INDEX_MASK;
 	struct vhp_net_ring *ring = &dev->rings[index];
-	struct vhp_qpair *qp = &dev->qpairs[index / 2];
 
 	keep_fd(msg, &ring->kick_fd);
-	if (!(dev->features >> VU_F_PROTOCOL_FEATURES & 1))
+	/* QEMU accepts the feature for crypto, too, and then enables no ring. */
+	if (!(dev->features >> VU_F_PROTOCOL_FEATURES & 1) ||
+		(dev->kind != NULL && !ring->switched_off))
 		ring->enabled = true;
 	ring->started = true;
 	ring->fault_reported = false;
-	(index % 2 == 0 ? &qp->rx : &qp->tx)->fault = VHP_RING_OK;
+	vhp_dev_vring(dev, index)->fault = VHP_RING_OK;
 }
 
 static void
 reset_rings(struct vhp_net_dev *dev)
 {
-	for (unsigned int i = 0; i < 2U * dev->conf.queues; i++)
+	for (unsigned int i = 0; i < vhp_dev_n_rings(dev); i++)
 		vhp_net_ring_reset(&dev->rings[i]);
 	for (uint16_t i = 0; i < dev->conf.queues; i++)
 		dev->qpairs[i].rx.fault = dev->qpairs[i].tx.fault = VHP_RING_OK;
@@ -147,7 +148,8 @@ note(struct vhp_net_dev *dev, struct vhp_vu_msg *msg)
 		vhp_guard_set(dev->guard, &dev->mem, &dev->log_area);
 		break;
 	case VU_SEND_RARP:
-		vhp_send_rarp(dev->qpairs[0].pq, (const uint8_t *)&msg->u64);
+		if (dev->kind == NULL)
+			vhp_send_rarp(dev->qpairs[0].pq, (const uint8_t *)&msg->u64);
 		break;
 	case VU_NET_SET_MTU:
 		set_mtu(dev, msg->u64);
@@ -166,7 +168,7 @@ on_before(void *ctx, const struct vhp_vu_msg *msg)
 	int ring = vhp_gate_ring_index(msg);
 
 	if (ring >= 0)
-		vhp_net_rings_stop(dev, ring / 2, 1);
+		vhp_net_rings_stop(dev, ring / vhp_dev_rings_each(dev), 1);
 	else
 		vhp_net_rings_stop(dev, 0, dev->conf.queues);
 }
@@ -191,6 +193,14 @@ on_after(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer, bool ok)
 	vhp_net_rings_start(dev);
 }
 
+static bool
+on_own(void *ctx, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer)
+{
+	struct vhp_net_dev *dev = ctx;
+
+	return dev->kind != NULL && dev->kind->message(dev, msg, answer);
+}
+
 static void
 on_connected(void *ctx)
 {
@@ -203,6 +213,8 @@ on_disconnected(void *ctx)
 	struct vhp_net_dev *dev = ctx;
 
 	vhp_net_rings_stop(dev, 0, dev->conf.queues);
+	if (dev->kind != NULL)
+		dev->kind->disconnected(dev);
 	reset_rings(dev);
 	dev->mem_given = dev->lib_has_mem = false;
 	dev->mem.n_regions = 0;
@@ -218,6 +230,7 @@ on_disconnected(void *ctx)
 static const struct vhp_gate_ops gate_ops = {
 	.before = on_before,
 	.after = on_after,
+	.own = on_own,
 	.connected = on_connected,
 	.disconnected = on_disconnected,
 };
@@ -244,15 +257,17 @@ signal_error(struct vhp_net_ring *ring, const char *name)
 }
 
 static void
-report_fault(struct vhp_net_dev *dev, unsigned int index, const struct vhp_vring *vr)
+report_fault(struct vhp_net_dev *dev, unsigned int index)
 {
 	struct vhp_net_ring *ring = &dev->rings[index];
+	const struct vhp_vring *vr = vhp_dev_vring(dev, index);
 
 	if (vr->fault == VHP_RING_OK || ring->fault_reported)
 		return;
 	ring->fault_reported = true;
 	VHP_LOG_LIMITED(&dev->log, ERR, "%s: %s is broken until the front end resets it: %s",
-		dev->qpairs[index / 2].name, index % 2 == 0 ? "receiveq" : "transmitq",
+		dev->qpairs[index / vhp_dev_rings_each(dev)].name,
+		dev->kind != NULL ? "queue" : (index % 2 == 0 ? "receiveq" : "transmitq"),
 		vhp_ring_fault_name(vr->fault));
 	signal_error(ring, dev->conf.name);
 }
@@ -277,10 +292,8 @@ fault_ready(void *ctx, uint32_t events)
 	(void)events;
 	eventfd_read(fault_fd, &count);
 	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
-		for (uint16_t i = 0; i < dev->conf.queues; i++) {
-			report_fault(dev, 2 * i, &dev->qpairs[i].rx);
-			report_fault(dev, 2 * i + 1, &dev->qpairs[i].tx);
-		}
+		for (unsigned int i = 0; i < vhp_dev_n_rings(dev); i++)
+			report_fault(dev, i);
 		if (vhp_guard_hit(dev->guard) || memory_gone(dev))
 			vhp_gate_hang_up(dev->gate, "its guest memory is gone");
 	}
@@ -303,18 +316,22 @@ const char *
 vhp_net_dev_state(const struct vhp_net_dev *dev, uint16_t qpair)
 {
 	const struct vhp_qpair *qp = &dev->qpairs[qpair];
-	const struct vhp_net_ring *ring = &dev->rings[2 * qpair];
+	const struct vhp_net_ring *ring = &dev->rings[vhp_dev_rings_each(dev) * qpair];
+	/* The other ring of the qpair, if it has one. */
+	const struct vhp_net_ring *other = &ring[vhp_dev_rings_each(dev) - 1];
 
 	if (dev->gate == NULL || !vhp_gate_connected(dev->gate))
 		return "no front end";
 	if (qp->rx.fault != VHP_RING_OK || qp->tx.fault != VHP_RING_OK)
 		return "ring broken";
-	if (!ring[0].started && !ring[1].started)
+	if (!ring->started && !other->started)
 		return "rings not started";
-	if (!ring[0].enabled && !ring[1].enabled)
+	if (!ring->enabled && !other->enabled)
 		return "rings not enabled";
-	if (!qp->rx.running || !qp->tx.running)
+	if ((dev->kind == NULL && !qp->rx.running) || !qp->tx.running)
 		return "a ring cannot be served";
+	if (dev->kind != NULL)
+		return "serving";
 	return qp->pq->wait == VHP_PORT_DOWN ? "link down" : "forwarding";
 }
 
@@ -323,20 +340,21 @@ alloc_qpairs(struct vhp_net_dev *dev)
 {
 	uint16_t n = dev->conf.queues;
 
-	dev->rings = calloc(2 * n, sizeof(dev->rings[0]));
+	dev->rings = calloc(vhp_dev_n_rings(dev), sizeof(dev->rings[0]));
 	dev->qpairs = calloc(n, sizeof(dev->qpairs[0]));
 	dev->qpair_list = calloc(n, sizeof(dev->qpair_list[0]));
 	dev->guard = vhp_guard_new();
 	if (dev->guard == NULL || dev->rings == NULL || dev->qpairs == NULL ||
 		dev->qpair_list == NULL)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < 2U * n; i++)
+	for (unsigned int i = 0; i < vhp_dev_n_rings(dev); i++)
 		dev->rings[i] = (struct vhp_net_ring){.kick_fd = -1, .call_fd = -1, .err_fd = -1};
 	for (uint16_t i = 0; i < n; i++) {
 		struct vhp_qpair *qp = &dev->qpairs[i];
 
 		if (vhp_qpair_init(qp, dev->conf.name, i) < 0)
 			return -ENOMEM;
+		qp->tx.mixed = dev->kind != NULL;
 		qp->port = dev->port->ops;
 		qp->pq = dev->port->queues[i];
 		dev->qpair_list[i] = qp;
@@ -352,8 +370,9 @@ open_gate(struct vhp_net_dev *dev)
 		.path = dev->conf.iface,
 		.backend_path = dev->backend_path,
 		.client = dev->conf.client,
-		.n_rings = 2 * dev->conf.queues,
-		.n_queues = dev->conf.queues,
+		.n_rings = (uint16_t)vhp_dev_n_rings(dev),
+		/* The control queue of a crypto device is not one of its queues. */
+		.n_queues = dev->conf.queues - (dev->kind != NULL),
 		.socket_owner = dev->conf.socket_owner,
 		.socket_group = dev->conf.socket_group,
 		.socket_mode = dev->conf.socket_mode,
@@ -363,24 +382,25 @@ open_gate(struct vhp_net_dev *dev)
 }
 
 int
-vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vhp_port *port,
-	struct vhp_net_dev **out)
+vhp_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vhp_port *port,
+	const struct vhp_dev_kind *kind, struct vhp_crypto_dev *crypto, struct vhp_net_dev **out)
 {
-	struct vhp_net_dev *dev;
+	struct vhp_net_dev *dev = calloc(1, sizeof(*dev));
 	int ret;
 
-	if (conf->queues > port->n_queues || conf->queues == 0 || conf->queues > VHP_MAX_QUEUES ||
-		conf->poller >= (int)vhp_poller_count() ||
-		(conf->rx_poll == VHP_RX_DEFERRED && conf->poll_us == VHP_POLL_FOREVER))
-		return -EINVAL;
-	dev = calloc(1, sizeof(*dev));
-	if (dev == NULL)
+	if (dev == NULL) {
+		if (kind != NULL)
+			kind->destroy(crypto);
 		return -ENOMEM;
+	}
 	dev->conf = *conf;
 	dev->loop = loop;
 	dev->port = port;
+	dev->kind = kind;
+	dev->crypto = crypto;
 	dev->vid = dev->node = -1;
-	dev->offered = vhp_net_features(conf, port->ops->features(port));
+	dev->offered =
+		kind != NULL ? kind->features : vhp_net_features(conf, port->ops->features(port));
 	/* DPDK's thread looks the device up as soon as the socket exists. */
 	ret = alloc_qpairs(dev);
 	if (ret == 0 && conf->mtu_bytes != 0)
@@ -410,6 +430,17 @@ vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struc
 	return 0;
 }
 
+int
+vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vhp_port *port,
+	struct vhp_net_dev **out)
+{
+	if (conf->queues > port->n_queues || conf->queues == 0 || conf->queues > VHP_MAX_QUEUES ||
+		conf->poller >= (int)vhp_poller_count() ||
+		(conf->rx_poll == VHP_RX_DEFERRED && conf->poll_us == VHP_POLL_FOREVER))
+		return -EINVAL;
+	return vhp_dev_create(loop, conf, port, NULL, NULL, out);
+}
+
 void
 vhp_net_dev_destroy(struct vhp_net_dev *dev)
 {
@@ -428,6 +459,8 @@ vhp_net_dev_destroy(struct vhp_net_dev *dev)
 	}
 	for (uint16_t i = 0; dev->qpairs != NULL && i < dev->conf.queues; i++)
 		vhp_qpair_fini(&dev->qpairs[i]);
+	if (dev->kind != NULL)
+		dev->kind->destroy(dev->crypto);
 	vhp_guard_free(dev->guard);
 	free(dev->rings);
 	free(dev->qpairs);

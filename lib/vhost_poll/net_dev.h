@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A vhost-user network device: what the gate's messages make of its rings. All on the
+ * A vhost-user device: what the gate's messages make of its rings. All on the
  * main thread, but for the callbacks of DPDK's vhost-events thread (vhost_lib.c).
+ *
+ * It is a network device unless it has another kind (crypto_dev.h).
  */
 #ifndef VHP_NET_DEV_H
 #define VHP_NET_DEV_H
@@ -26,11 +28,34 @@ struct vhp_net_ring {
 	int kick_fd, call_fd, err_fd;
 };
 
+struct vhp_crypto_dev;
+struct vhp_net_dev;
+
+/**
+ * What a device does its own way that is no network device. Its ring N is the transmitq of
+ * qpair N, with mixed chains, and a receiveq there is none.
+ */
+struct vhp_dev_kind {
+	uint64_t features;          /**< virtio feature bits */
+	uint64_t protocol_features; /**< of vhost-user */
+	void (*choose_turn)(struct vhp_qpair *qp);
+	/** As vhp_gate_ops::own. */
+	bool (*message)(struct vhp_net_dev *dev, struct vhp_vu_msg *msg, struct vhp_vu_msg *answer);
+	/** A qpair was taken from its poller; its ring is still there. */
+	void (*stopped)(struct vhp_qpair *qp);
+	/** The front end is gone. */
+	void (*disconnected)(struct vhp_net_dev *dev);
+	/** The device is gone. */
+	void (*destroy)(struct vhp_crypto_dev *crypto);
+};
+
 struct vhp_net_dev {
 	TAILQ_ENTRY(vhp_net_dev) link;
 	struct vhp_net_conf conf;
 	struct vhp_loop *loop;
 	struct vhp_port *port;
+	const struct vhp_dev_kind *kind; /**< NULL: a network device */
+	struct vhp_crypto_dev *crypto;   /**< of that kind; NULL: another */
 	struct vhp_gate *gate;
 	char backend_path[VHP_PATH_BYTES];
 	int vid; /**< DPDK's; vhost-events thread: rw, main thread: ro; -1: none */
@@ -46,10 +71,40 @@ struct vhp_net_dev {
 	bool lib_has_mem; /**< DPDK has a memory table of this connection */
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */
-	struct vhp_net_ring *rings;              /**< 2 * conf.queues; 2n: receiveq n */
+	struct vhp_net_ring *rings;              /**< 2n: receiveq n; other kinds: n */
 	struct vhp_qpair *qpairs;                /**< conf.queues */
 	struct vhp_qpair **qpair_list;           /**< the same, for vhp_detach() */
 };
+
+/** Rings of one qpair as the front end counts them. */
+static inline unsigned int
+vhp_dev_rings_each(const struct vhp_net_dev *dev)
+{
+	return dev->kind == NULL ? 2 : 1;
+}
+
+static inline unsigned int
+vhp_dev_n_rings(const struct vhp_net_dev *dev)
+{
+	return vhp_dev_rings_each(dev) * dev->conf.queues;
+}
+
+/** The virtqueue of a ring. */
+static inline struct vhp_vring *
+vhp_dev_vring(const struct vhp_net_dev *dev, unsigned int index)
+{
+	struct vhp_qpair *qp = &dev->qpairs[index / vhp_dev_rings_each(dev)];
+
+	return dev->kind == NULL && index % 2 == 0 ? &qp->rx : &qp->tx;
+}
+
+/**
+ * Make a device of any kind; as vhp_net_dev_create().
+ * @param kind    NULL: a network device
+ * @param crypto  the kind's; owned by the device from now on, whatever is returned
+ */
+int vhp_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vhp_port *port,
+	const struct vhp_dev_kind *kind, struct vhp_crypto_dev *crypto, struct vhp_net_dev **out);
 
 /** All devices, in the order they were created. The main thread changes it. */
 TAILQ_HEAD(vhp_net_devs, vhp_net_dev);

@@ -28,14 +28,6 @@ has(const struct vhp_net_dev *dev, unsigned int feature)
 	return dev->features >> feature & 1;
 }
 
-static struct vhp_vring *
-ring_of(struct vhp_net_dev *dev, unsigned int index)
-{
-	struct vhp_qpair *qp = &dev->qpairs[index / 2];
-
-	return index % 2 == 0 ? &qp->rx : &qp->tx;
-}
-
 void
 vhp_net_ring_reset(struct vhp_net_ring *ring)
 {
@@ -118,14 +110,16 @@ static bool
 start_ring(struct vhp_net_dev *dev, unsigned int index)
 {
 	struct vhp_net_ring *ring = &dev->rings[index];
-	struct vhp_vring *vr = ring_of(dev, index);
+	struct vhp_vring *vr = vhp_dev_vring(dev, index);
+	/* QEMU does not say what its guest accepted of a crypto device (virtio-crypto.c). */
+	bool unknown = dev->kind != NULL && !has(dev, VIRTIO_F_VERSION_1);
 
 	vr->running = false;
 	/* A transmitq that was switched off is emptied all the same (vhost-user, "Ring states"). */
 	vr->discard = !ring->enabled;
 	if (!dev->mem_given || !ring->started || ring->size == 0 || !ring->addr_given ||
 		vr->fault != VHP_RING_OK ||
-		(!ring->enabled && (vr->device_writes || !ring->switched_off)))
+		(!ring->enabled && (vr->device_writes || vr->mixed || !ring->switched_off)))
 		return false;
 	vr->ops = has(dev, VIRTIO_F_RING_PACKED) ? &vhp_vring_packed : &vhp_vring_split;
 	if (!map_ring(dev, ring, vr)) {
@@ -139,7 +133,8 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 	vr->on_fault = vhp_net_dev_fault;
 	vr->size = ring->size;
 	vr->event_idx = has(dev, VIRTIO_RING_F_EVENT_IDX);
-	vr->indirect = has(dev, VIRTIO_RING_F_INDIRECT_DESC);
+	vr->driver_unknown = unknown;
+	vr->indirect = has(dev, VIRTIO_RING_F_INDIRECT_DESC) || unknown;
 	vr->notify_on_empty = has(dev, VIRTIO_F_NOTIFY_ON_EMPTY) && !has(dev, VIRTIO_F_VERSION_1);
 	vr->kick_fd = ring->kick_fd;
 	vr->call_fd = ring->call_fd;
@@ -181,6 +176,8 @@ configure_qpair(struct vhp_net_dev *dev, struct vhp_qpair *qp)
 	qp->mergeable = has(dev, VIRTIO_NET_F_MRG_RXBUF);
 	qp->poll_cycles = poll_window_cycles(&dev->conf);
 	qp->turn = dev->conf.rx_poll == VHP_RX_DEFERRED ? vhp_turn_deferred : vhp_turn_interleave;
+	if (dev->kind != NULL)
+		dev->kind->choose_turn(qp);
 	vhp_receiveq_start(qp);
 	qp->pq->hdr_bytes = hdr_bytes;
 	qp->pq->wait = VHP_PORT_READY;
@@ -237,8 +234,9 @@ static void
 start_qpair(struct vhp_net_dev *dev, uint16_t index)
 {
 	struct vhp_qpair *qp = &dev->qpairs[index];
-	bool rx = start_ring(dev, 2 * index);
-	bool tx = start_ring(dev, 2 * index + 1);
+	unsigned int first = index * vhp_dev_rings_each(dev);
+	bool rx = dev->kind == NULL && start_ring(dev, first);
+	bool tx = start_ring(dev, first + vhp_dev_rings_each(dev) - 1);
 	/* The host's side of a queue is there while used; the first takes what comes before. */
 	int ret = qp->port->steer(qp->pq, rx || (tx && !qp->tx.discard) || index == 0);
 
@@ -272,9 +270,11 @@ vhp_net_rings_start(struct vhp_net_dev *dev)
 void
 vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n)
 {
+	unsigned int each = vhp_dev_rings_each(dev);
+
 	vhp_detach(dev->qpair_list + first, n);
-	for (unsigned int i = 2U * first; i < 2U * (first + n); i++) {
-		struct vhp_vring *vr = ring_of(dev, i);
+	for (unsigned int i = each * first; i < each * (first + n); i++) {
+		struct vhp_vring *vr = vhp_dev_vring(dev, i);
 
 		/*
 		 * It was detached while asleep. If its qpair is served again without this ring,
@@ -284,7 +284,9 @@ vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n)
 		if (!vr->running)
 			continue;
 		if (vr->device_writes)
-			vhp_receiveq_untake(&dev->qpairs[i / 2]);
+			vhp_receiveq_untake(&dev->qpairs[i / each]);
+		if (dev->kind != NULL)
+			dev->kind->stopped(&dev->qpairs[i]);
 		vr->running = false;
 		dev->rings[i].base = vr->ops->base(vr);
 		/* DPDK answers GET_VRING_BASE from what it is told here. */

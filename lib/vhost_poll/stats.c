@@ -13,6 +13,7 @@
 #include <rte_telemetry.h>
 #include <rte_version.h>
 
+#include "crypto_stats.h"
 #include "net_dev.h"
 #include "poller.h"
 
@@ -105,7 +106,9 @@ vhp_stats_print(FILE *out, double interval_s)
 
 	vhp_net_devs_lock();
 	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
-		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+		if (dev->crypto != NULL)
+			vhp_crypto_stats_print(out, dev);
+		for (uint16_t i = 0; dev->kind == NULL && i < dev->conf.queues; i++) {
 			struct vhp_qpair *qp = &dev->qpairs[i];
 
 			fprintf(out, "%s %s", qp->name, vhp_net_dev_state(dev, i));

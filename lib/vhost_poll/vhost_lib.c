@@ -86,9 +86,10 @@ static const struct rte_vhost_device_ops callbacks = {
 int
 vhp_vhost_lib_register(struct vhp_net_dev *dev)
 {
-	const uint64_t protocol = 1ULL << VU_PROTOCOL_F_MQ | 1ULL << VU_PROTOCOL_F_LOG_SHMFD |
-				  1ULL << VU_PROTOCOL_F_RARP | 1ULL << VU_PROTOCOL_F_REPLY_ACK |
-				  1ULL << VU_PROTOCOL_F_NET_MTU;
+	const uint64_t net = 1ULL << VU_PROTOCOL_F_MQ | 1ULL << VU_PROTOCOL_F_LOG_SHMFD |
+			     1ULL << VU_PROTOCOL_F_RARP | 1ULL << VU_PROTOCOL_F_REPLY_ACK |
+			     1ULL << VU_PROTOCOL_F_NET_MTU;
+	const uint64_t protocol = dev->kind != NULL ? dev->kind->protocol_features : net;
 	int n = snprintf(dev->backend_path, sizeof(dev->backend_path), "%s/%s.sock",
 		rte_eal_get_runtime_dir(), dev->conf.name);
 

@@ -30,6 +30,9 @@ enum vhp_request {
 	VU_SET_VRING_ENABLE = 18,
 	VU_SEND_RARP = 19,
 	VU_NET_SET_MTU = 20,
+	VU_GET_CONFIG = 24,
+	VU_CREATE_CRYPTO_SESSION = 26,
+	VU_CLOSE_CRYPTO_SESSION = 27,
 	VU_REQUESTS = 48, /**< larger than any */
 };
 
@@ -45,11 +48,13 @@ enum vhp_request {
 /** Feature bit that is the protocol's own. */
 #define VU_F_PROTOCOL_FEATURES 30
 
-#define VU_PROTOCOL_F_MQ        0
-#define VU_PROTOCOL_F_LOG_SHMFD 1
-#define VU_PROTOCOL_F_RARP      2
-#define VU_PROTOCOL_F_REPLY_ACK 3
-#define VU_PROTOCOL_F_NET_MTU   4
+#define VU_PROTOCOL_F_MQ             0
+#define VU_PROTOCOL_F_LOG_SHMFD      1
+#define VU_PROTOCOL_F_RARP           2
+#define VU_PROTOCOL_F_REPLY_ACK      3
+#define VU_PROTOCOL_F_NET_MTU        4
+#define VU_PROTOCOL_F_CRYPTO_SESSION 7
+#define VU_PROTOCOL_F_CONFIG         9
 
 struct vhp_vu_header {
 	uint32_t request;

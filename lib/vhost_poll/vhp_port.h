@@ -60,9 +60,10 @@ struct vhp_frame {
 	uint32_t len_bytes;  /**< transmit: length; receive: (output) bytes the port wrote */
 	uint32_t used_bytes; /**< ring: what the used element will say */
 	uint16_t n_iov;
-	uint16_t id;     /**< ring: head (split) or buffer id (packed) */
-	uint16_t n_desc; /**< ring: descriptors of the ring that the chain takes */
-	uint8_t drop;    /**< enum vhp_drop */
+	uint16_t id;              /**< ring: head (split) or buffer id (packed) */
+	uint16_t n_desc;          /**< ring: descriptors of the ring that the chain takes */
+	uint16_t n_read, n_write; /**< mixed chains: pieces of each kind, see vring.h */
+	uint8_t drop;             /**< enum vhp_drop */
 };
 
 /** What a port queue waits for before it takes more frames; poller only. */

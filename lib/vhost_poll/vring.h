@@ -112,6 +112,8 @@ struct vhp_vring {
 	bool notify_on_empty; /**< legacy: call when nothing is available any more */
 	bool indirect;        /**< VIRTIO_F_INDIRECT_DESC accepted */
 	bool device_writes;   /**< a receiveq: descriptors must be device-writable */
+	bool mixed;           /**< readable descriptors, then device-writable ones */
+	bool driver_unknown;  /**< split: nobody says whether the guest has the event index */
 	bool running;         /**< started, enabled and mapped */
 	bool discard;         /**< transmitq: complete without sending */
 	bool armed;           /**< kicks are asked for */
@@ -132,6 +134,18 @@ struct vhp_vring {
 
 extern const struct vhp_vring_ops vhp_vring_split;
 extern const struct vhp_vring_ops vhp_vring_packed;
+
+/**
+ * After take, of a ring with mixed chains: do no readable descriptors follow writable ones
+ * (virtio 1.2, 2.7.4.2)? Then iov[0..n_read) are readable, and n_write behind them writable.
+ */
+static inline bool
+vhp_frame_is_ordered(struct vhp_frame *f)
+{
+	if (f->n_write == 0)
+		f->n_read = f->n_iov;
+	return f->n_read + f->n_write == f->n_iov;
+}
 
 /** Call the guest if it wants that; once per burst, after put. */
 void vhp_vring_call(struct vhp_vring *vring);

@@ -200,11 +200,14 @@ split_need_call(struct vhp_vring *vr)
 static bool
 split_arm(struct vhp_vring *vr)
 {
-	if (vr->event_idx)
+	if (vr->event_idx || vr->driver_unknown) {
 		__atomic_store_n(avail_event(vr), vr->last_avail, __ATOMIC_RELAXED);
-	else
+		vhp_vring_log(vr, avail_event(vr), sizeof(uint16_t));
+	}
+	if (!vr->event_idx) {
 		__atomic_store_n(&vr->used->flags, 0, __ATOMIC_RELAXED);
-	vhp_vring_log(vr, vr->event_idx ? avail_event(vr) : &vr->used->flags, sizeof(uint16_t));
+		vhp_vring_log(vr, &vr->used->flags, sizeof(uint16_t));
+	}
 	vr->armed = true;
 	/* Pairs with the guest's fence between its index and its look at our wish. */
 	rte_smp_mb();

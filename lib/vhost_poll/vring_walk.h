@@ -56,9 +56,15 @@ static inline enum vhp_drop
 vhp_add_buffer(struct vhp_vring *vr, struct vhp_frame *f, uint64_t addr, uint32_t len,
 	uint16_t flags, uint32_t room)
 {
+	bool other_way = !!(flags & VRING_DESC_F_WRITE) != vr->device_writes;
+
 	vr->steps++;
-	if (unlikely(!!(flags & VRING_DESC_F_WRITE) != vr->device_writes))
-		return VHP_DROP_CHAIN_DIRECTION;
+	if (unlikely(other_way)) {
+		if (!vr->mixed)
+			return VHP_DROP_CHAIN_DIRECTION;
+		if (f->n_write == 0)
+			f->n_read = f->n_iov;
+	}
 	if (unlikely(len == 0))
 		return VHP_OK;
 	if (unlikely(len > UINT32_MAX - f->len_bytes))
@@ -71,6 +77,8 @@ vhp_add_buffer(struct vhp_vring *vr, struct vhp_frame *f, uint64_t addr, uint32_
 	if (unlikely(n == UINT32_MAX))
 		return VHP_DROP_CHAIN_SEGMENTS;
 	f->n_iov += n;
+	if (unlikely(other_way))
+		f->n_write += n;
 	f->len_bytes += len;
 	return VHP_OK;
 }

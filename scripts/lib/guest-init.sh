@@ -8,6 +8,7 @@
 #
 # Kernel arguments it knows:
 #   vhp.addrN=ADDR/LEN[,ADDR/LEN]  addresses of ethN
+#   vhp.crypto                     there is a crypto device: insert its driver
 #   vhp.probe                      say that the kernel came up, power off
 
 export PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/ LD_LIBRARY_PATH=/lib
@@ -29,6 +30,12 @@ done
 while read -r module; do
 	insmod "/modules/$module" || echo "guest-init: insmod $module failed"
 done </modules/order
+
+if grep -qw vhp.crypto /proc/cmdline; then
+	while read -r module; do
+		insmod "/modules/$module" || echo "guest-init: insmod $module failed"
+	done </modules/order.crypto
+fi
 
 ip link set lo up
 for arg in $(cat /proc/cmdline); do

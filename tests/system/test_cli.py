@@ -19,8 +19,8 @@ MISTAKES = [
     # devices and keys
     ([], "no device given (--vdev net_vhost0,iface=PATH --vdev net_tap0; see --help)"),
     (["--vdev", "net_vhst0,iface={dir}/v0", *T0],
-     "net_vhst0: unknown device (net_vhost<N>, net_tap<N>, net_af_packet<N>, or one that DPDK "
-     "has a driver for)"),
+     "net_vhst0: unknown device (net_vhost<N>, net_tap<N>, net_af_packet<N>, vhost_crypto<N>, "
+     "or one that DPDK has a driver for)"),
     (["--vdev", "net_vhost,iface={dir}/v0", *T0],
      "net_vhost: unknown device (net_vhost<N>, N a number)"),
     (["--vdev", "net_vhost0", *T0],

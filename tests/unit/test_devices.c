@@ -38,10 +38,11 @@ struct wrong {
 
 static const struct wrong device_lines[] = {
 	/* names */
-	{"", "--vdev = \"\": no device name (net_vhost<N>, net_tap<N>, net_af_packet<N> or a "
+	{"", "--vdev = \"\": no device name (net_vhost<N>, net_tap<N>, net_af_packet<N>, "
+	     "vhost_crypto<N> or a "
 	     "device of DPDK's)"},
 	{",iface=/x", "--vdev = \",iface=/x\": no device name (net_vhost<N>, net_tap<N>, "
-		      "net_af_packet<N> or a device of DPDK's)"},
+		      "net_af_packet<N>, vhost_crypto<N> or a device of DPDK's)"},
 	{"net_vhost,iface=/x", "net_vhost: unknown device (net_vhost<N>, N a number)"},
 	{"net_vhostA,iface=/x", "net_vhostA: unknown device (net_vhost<N>, N a number)"},
 	{"net_vhost0x1,iface=/x", "net_vhost0x1: unknown device (net_vhost<N>, N a number)"},
@@ -369,7 +370,7 @@ presets_are_true(void **state)
 			assert_memory_equal(&set, &none, sizeof(set));
 			compared++;
 		}
-	assert_int_equal(compared, 16);
+	assert_int_equal(compared, 19);
 }
 
 int

@@ -31,9 +31,16 @@ check_passes(const char *what, const struct vhp_vu_msg *msg)
 		fail_msg("request %u refused: %s: %s", msg->header.request, what, why);
 }
 
+/* Requests of crypto devices; other devices refuse them later. */
+static const uint32_t crypto_requests[] = {
+	VU_GET_CONFIG, VU_CREATE_CRYPTO_SESSION, VU_CLOSE_CRYPTO_SESSION};
+
 static bool
 is_known(uint32_t request)
 {
+	for (size_t i = 0; i < RTE_DIM(crypto_requests); i++)
+		if (crypto_requests[i] == request)
+			return true;
 	for (const uint32_t *r = messages_known; *r != 0; r++)
 		if (*r == request)
 			return true;
@@ -53,6 +60,29 @@ good_messages_pass(void **state)
 		msg.header.flags |= VU_NEED_REPLY;
 		check_passes("with a reply asked for", &msg);
 		messages_close(&msg);
+	}
+}
+
+/* Payloads of a wrong size are answered with an error, but for CLOSE, which has none. */
+static void
+crypto_messages(void **state)
+{
+	static const uint32_t sizes[] = {0, 8, 631, 632, 633, VU_MAX_PAYLOAD_BYTES};
+
+	(void)state;
+	for (size_t i = 0; i < RTE_DIM(crypto_requests); i++) {
+		for (size_t k = 0; k < RTE_DIM(sizes); k++) {
+			struct vhp_vu_msg msg = {
+				.header = {crypto_requests[i], VU_VERSION, sizes[k]}};
+
+			if (sizes[k] == 8 || crypto_requests[i] != VU_CLOSE_CRYPTO_SESSION)
+				check_passes("of any size", &msg);
+			else
+				check_refused("of the wrong size", &msg);
+			assert_true(vhp_request_info(crypto_requests[i])->own);
+			msg.n_fds = 1;
+			check_refused("with a descriptor", &msg);
+		}
 	}
 }
 
@@ -482,6 +512,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(good_messages_pass),
 		cmocka_unit_test(unknown_requests),
+		cmocka_unit_test(crypto_messages),
 		cmocka_unit_test(wrong_flags),
 		cmocka_unit_test(wrong_size),
 		cmocka_unit_test(wrong_number_of_fds),

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by the files of this directory. */
+#ifndef VHP_CRYPTODEV_PRIV_H
+#define VHP_CRYPTODEV_PRIV_H
+
+#include <rte_cryptodev.h>
+
+#include "cryptodev.h"
+
+/** Operations of one queue, so jobs that it takes. */
+#define CRYPTODEV_DESCS 1024
+
+/** Additional data of an AEAD request. */
+#define CRYPTODEV_AAD_MAX 65535
+
+/** An engine's own state. */
+struct cryptodev {
+	struct vhp_crypto_engine engine;
+	uint8_t id;
+	struct rte_mempool *sessions;
+	struct rte_mempool *ops;
+	struct rte_mempool *mbufs; /**< without data of their own */
+};
+
+/** A session: the cryptodev's, and what each of its operations needs to know. */
+struct cryptodev_session {
+	void *sess;
+	enum vhp_crypto_kind kind;
+	uint8_t iv_bytes;
+};
+
+/** Behind the operation, in its private area: IV, then the job. */
+struct cryptodev_op_priv {
+	uint8_t iv[VHP_CRYPTO_IV_BYTES];
+	struct vhp_crypto_job *job;
+};
+
+#define CRYPTODEV_IV_OFFSET (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))
+
+/* ---- cryptodev_algos.c -------------------------------------------------------- */
+
+/** Fill caps from what the device says that it can do. */
+void cryptodev_read_caps(uint8_t id, struct vhp_crypto_caps *caps);
+
+/**
+ * Transforms for a session, if the device can do them. The keys are params'.
+ * @return 0 or -ENOTSUP
+ */
+int cryptodev_make_xforms(uint8_t id, const struct vhp_crypto_params *params,
+	struct rte_crypto_sym_xform xforms[2], struct vhp_crypto_shape *shape);
+
+/* ---- cryptodev_ops.c ---------------------------------------------------------- */
+
+uint16_t cryptodev_submit(struct vhp_crypto_engine *engine, uint16_t queue,
+	struct vhp_crypto_job *const *jobs, uint16_t n);
+uint16_t cryptodev_poll(struct vhp_crypto_engine *engine, uint16_t queue);
+
+#endif /* VHP_CRYPTODEV_PRIV_H */
