@@ -38,6 +38,7 @@ static const char usage[] =
 	"  --lost-us N    later than this is lost (2000000)\n"
 	"  --pid N        process of the back end, to know when it waited for a CPU\n"
 	"  --seed N       of gaps and choices (1)\n"
+	"  --histogram    print the latencies of each case: kick, or frame sent, to served\n"
 	"  --lenient      accept deviations that drivers do not mind (other back ends)\n";
 
 static const struct option options[] = {
@@ -52,6 +53,7 @@ static const struct option options[] = {
 	{"lost-us", required_argument, NULL, 'L'},
 	{"pid", required_argument, NULL, 'P'},
 	{"seed", required_argument, NULL, 'd'},
+	{"histogram", no_argument, NULL, 'H'},
 	{"lenient", no_argument, NULL, 'n'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -206,6 +208,33 @@ listed(const char *list, const char *name)
 	return false;
 }
 
+/* Latencies by powers of two of microseconds, in the form of the back end's own. */
+static void
+print_histogram(const struct wk_latency *l)
+{
+	static const char bar[] = "****************************************";
+	uint64_t bins[64] = {0}, most = 0;
+	int first = 63, last = 0;
+
+	for (uint32_t i = 0; i < FE_ARRAY_SIZE(l->step); i++) {
+		uint64_t us = ((8ULL + i % 8) << (i / 8) >> 3) / 1000;
+		int bin = us == 0 ? 0 : 64 - __builtin_clzll(us);
+
+		if (l->step[i] == 0)
+			continue;
+		bins[bin] += l->step[i];
+		most = bins[bin] > most ? bins[bin] : most;
+		first = bin < first ? bin : first;
+		last = bin > last ? bin : last;
+	}
+	if (most > 0)
+		printf("%24s : %-10s : distribution\n", "usecs", "count");
+	for (int bin = first; bin <= last && most > 0; bin++)
+		printf("%10llu -> %-10llu : %-10llu |%-40.*s|\n",
+			bin == 0 ? 0ULL : 1ULL << (bin - 1), (1ULL << bin) - 1,
+			(unsigned long long)bins[bin], (int)(bins[bin] * 40 / most), bar);
+}
+
 static bool
 run_case(struct wk_run *run, const struct wk_case *c)
 {
@@ -229,6 +258,8 @@ run_case(struct wk_run *run, const struct wk_case *c)
 		(double)(fe_now_us() - start) / 1e6);
 	if (run->fault.text[0] != '\0')
 		printf("     %s\n", run->fault.text);
+	if (run->opts->histogram)
+		print_histogram(&run->lat);
 	fflush(stdout);
 	return pass;
 }
@@ -345,6 +376,9 @@ parse(struct wk_opts *o, const char **mode_list, const char **case_list, int arg
 			break;
 		case 'n':
 			o->net.lenient = true;
+			break;
+		case 'H':
+			o->histogram = true;
 			break;
 		default:
 			fputs(usage, id == 'h' ? stdout : stderr);

@@ -15,6 +15,7 @@ struct wk_opts {
 	uint32_t poll_us;  /**< window that the back end runs with, 0: none */
 	uint32_t limit_us; /**< served later than this is late */
 	uint32_t lost_us;  /**< not served by then is lost */
+	bool histogram;    /**< print one per case */
 	int pid;           /**< of the back end, to know what it waited for a CPU; 0: unknown */
 };
 
