@@ -256,6 +256,9 @@ tap_if_configure(int fd, uint16_t hdr_bytes, uint64_t virtio_features)
 	/* Segmentation without checksum offload is refused by the kernel, and by the standard. */
 	if (!(flags & TUN_F_CSUM))
 		flags = 0;
+	/* UDP segmentation: both versions of IP or none, says the kernel. */
+	if ((flags & (TUN_F_USO4 | TUN_F_USO6)) != (TUN_F_USO4 | TUN_F_USO6))
+		flags &= ~(TUN_F_USO4 | TUN_F_USO6);
 	if (ioctl(fd, TUNSETVNETHDRSZ, &size) < 0 || ioctl(fd, TUNSETOFFLOAD, flags) < 0)
 		return -errno;
 	return flags;
