@@ -238,28 +238,32 @@ def polled_round_trips(bench, guest, ms):
     raise Failed("no round trips: " + guest.process.log.read_text(errors="replace").strip())
 
 
-def rr_rows(bench, backend, ms):
-    """The polled row has a thread of its own for all but the back end."""
+def rr_guest(bench, backend, ms):
+    return FrontEndGuest(bench, backend, "--rr-netns", bench.host.name, "--rr-ms", ms)
+
+
+def rr_rows(bench, backend, guest, ms):
+    """In the polled rows one thread does all but the back end's work."""
     out = {}
-    guest = FrontEndGuest(bench, backend, "--rr-netns", bench.host.name, "--rr-ms", ms)
-    try:
-        for what, run in (("rr", lambda: round_trips(bench, ms)),
-                          ("rr polled", lambda: polled_round_trips(bench, guest, ms))):
-            account = Account(backend.pid)
-            got = run()
-            used = account.end()
-            for p in ("p50", "p99", "p999"):
-                out[TCP_STACK, "%s %s" % (what, p)] = sample(got[p + "_us"], "us", used,
-                                                             better=-1, limit="latency")
-    finally:
-        guest.stop()
+    for what, run in (("rr", lambda: round_trips(bench, ms)),
+                      ("rr polled", lambda: polled_round_trips(bench, guest, ms))):
+        account = Account(backend.pid)
+        got = run()
+        used = account.end()
+        for p in ("p50", "p99", "p999"):
+            out[TCP_STACK, "%s %s" % (what, p)] = sample(got[p + "_us"], "us", used,
+                                                         better=-1, limit="latency")
     return out
 
 
 def rr(bench, name, ms, _quick):
     backend = BACK_ENDS[name](bench, name)
     try:
-        return rr_rows(bench, backend, ms)
+        guest = rr_guest(bench, backend, ms)
+        try:
+            return rr_rows(bench, backend, guest, ms)
+        finally:
+            guest.stop()
     finally:
         backend.stop()
 
@@ -293,7 +297,11 @@ def headline(bench, name, ms, _quick):
             got, used = frames_program(bench, backend, mode, size, ms, *options)
             out[FRONT_END, "receive " + what] = sample(
                 got["to_guest_mpps"], "Mpps", used, limit=who_limits(got["waiting"]))
-        guest = FrontEndGuest(bench, backend)
+        for answer in (2, 8):
+            got, used = frames_program(bench, backend, "rx", 1500, ms, "--gso", "--ack", answer)
+            out[FRONT_END, "receive 64 KiB, 1 answer to %d" % answer] = sample(
+                got["to_guest_gbps"], "Gbit/s", used, limit=who_limits(got["waiting"]))
+        guest = rr_guest(bench, backend, ms)
         try:
             for what, options in (("both directions", ["--bidir"]), ("alone", [])):
                 account = Account(backend.pid)
@@ -301,9 +309,9 @@ def headline(bench, name, ms, _quick):
                 used = account.end()
                 out[TCP_STACK, "tcp receive, " + what] = sample(
                     to_guest / 1e9, "Gbit/s", used, limit=limit_of_tcp(used))
+            out.update(rr_rows(bench, backend, guest, ms))
         finally:
             guest.stop()
-        out.update(rr_rows(bench, backend, ms))
     finally:
         backend.stop()
     return out
