@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Frames: made, sent into an interface, captured on it, kept in pcap files."""
 
+import os
 import random
 import socket
 import struct
@@ -14,6 +15,10 @@ SOL_PACKET, PACKET_STATISTICS = 263, 6
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 BUFFER_BYTES = 64 << 20
 SNAP_BYTES = 1 << 17
+# A sender that moves to another CPU may overtake its own frames on a veth: each CPU has a
+# queue of them. So a sender whose order is looked at stays on one.
+SENDER_CPU = min(os.sched_getaffinity(0))
+ON_ONE_CPU = ("taskset", "-c", SENDER_CPU)
 
 
 def frames(seed, count, shortest=60, longest=1514):
@@ -98,10 +103,15 @@ class Capture:
 def send_frames(netns, iface, packets):
     """Sends frames out of an interface, towards the guest."""
     sock, address = open_packet_socket(netns, iface)
-    with sock:
-        sock.bind(address)
-        for packet in packets:
-            assert sock.send(packet) == len(packet)
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {SENDER_CPU})
+    try:
+        with sock:
+            sock.bind(address)
+            for packet in packets:
+                assert sock.send(packet) == len(packet)
+    finally:
+        os.sched_setaffinity(0, cpus)
 
 
 def assert_same_frames(got, wanted):

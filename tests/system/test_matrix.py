@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from capture import ON_ONE_CPU
 from daemon import BINARY, BUILD, Daemon, assert_clean
 
 FRAMES = int(os.environ.get("VHP_MATRIX_FRAMES", "100"))
@@ -93,7 +94,7 @@ class Rig:
         words = [word for name, what in phases.items()
                  for word in ("--phase", name.replace(" ", "_") + ":" + what)]
         done = self.netns.run(
-            FRONT_END, "--socket", self.socket(PORTS.index(port)), *self.far_end(port, layout),
+            *ON_ONE_CPU, FRONT_END, "--socket", self.socket(PORTS.index(port)), *self.far_end(port, layout),
             "--frames", FRAMES, "--cut", *options, *words, timeout=120, check=False)
         lines = re.findall(r"^PHASE (\S+) PASS: guest->host (\d+) frames (\d+) bytes (\d+) cut, "
                            r"host->guest (\d+) frames (\d+) bytes (\d+) cut$", done.stdout, re.M)

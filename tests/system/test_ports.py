@@ -11,13 +11,13 @@ import struct
 
 import pytest
 
-from capture import assert_same_frames, frames, read_pcap, send_frames, write_pcap
+from capture import ON_ONE_CPU, assert_same_frames, frames, read_pcap, send_frames, write_pcap
 from daemon import BINARY, BUILD, Daemon, assert_clean, wait_until
 from segments import assert_segments, check_segment, large_frame, payloads, send_large
 from testpmd import Testpmd
 
 LONG_MTU = 65535
-FRAMES = 4000
+FRAMES = 2000
 SETTLE_S = 30
 
 needs_testpmd = pytest.mark.skipif(shutil.which("dpdk-testpmd") is None,
@@ -39,7 +39,7 @@ def vhost(short_dir, number=0, **keys):
 
 def roundtrip(netns, short_dir, *args, iface="vb", count=FRAMES):
     """Runs the test front end; fails unless every frame arrived as it was, and no other."""
-    done = netns.run(BUILD / "tests" / "frontend" / "fe-roundtrip",
+    done = netns.run(*ON_ONE_CPU, BUILD / "tests" / "frontend" / "fe-roundtrip",
                      "--socket", short_dir / "vhost0.sock", "--iface", iface,
                      "--frames", count, *args, timeout=90)
     assert "PASS" in done.stdout, done.stdout
@@ -132,6 +132,72 @@ def test_af_packet_interface_goes_and_comes(netns, short_dir):
         assert daemon.alive()
         counters = daemon.stop()
     assert_clean(counters)
+
+
+@needs_testpmd
+def test_af_packet_interface_comes_back_for_a_receiver(netns, short_dir):
+    """Deleted and made anew while the guest sends nothing: frames arrive again."""
+    veth(netns)
+    first, then = frames(8, 100), frames(9, 100)
+    with Daemon(netns, short_dir, vhost(short_dir), "net_af_packet0,iface=va") as daemon, \
+            Testpmd(netns, *guest_devices(short_dir)) as guest:
+        guest.command("start")
+        daemon.wait_forwarding()
+        send_frames(netns, "vb", first)
+        wait_until(lambda: guest.port_stats(0)["RX-packets"] >= len(first), SETTLE_S,
+                   "frames are missing")
+        netns.ip("link", "del", "va")
+        wait_until(lambda: daemon.state() == "link down", SETTLE_S, "nobody noticed")
+        veth(netns)
+        wait_until(lambda: "interface va is back" in daemon.err.read_text(), SETTLE_S,
+                   "the interface is not found again")
+        send_frames(netns, "vb", then)
+        wait_until(lambda: guest.port_stats(0)["RX-packets"] >= len(first + then), SETTLE_S,
+                   "frames are missing")
+        guest.quit()
+        counters = daemon.stop()
+    assert_same_frames(read_pcap(short_dir / "guest0-out.pcap"), first + then)
+    assert_counted(counters, 0, len(first + then))
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("case", ["W1-rx,W1-mix", "W5,W7"])
+def test_af_packet_wakes(netns, short_dir, case):
+    """W9: nothing that comes while the daemon polls, or goes to sleep, is forgotten."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir, **{"poll-us": 1000}),
+                "net_af_packet0,iface=va") as daemon:
+        done = netns.run(*ON_ONE_CPU, BUILD / "tests" / "frontend" / "fe-wake", "--socket",
+                         short_dir / "vhost0.sock", "--iface", "vb", "--case", case,
+                         "--rounds", 50, "--poll-us", 1000, "--pid", daemon.process.pid,
+                         timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert daemon.ask("/vhp/poller,0")["wakes_lost"] == 0
+        assert_clean(daemon.stop())
+
+
+@pytest.mark.frontend
+def test_af_packet_polls_without_the_kernel(netns, short_dir):
+    """W9: with the window open for ever all frames arrive, and no event is waited for."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir, **{"poll-us": "forever"}),
+                "net_af_packet0,iface=va") as daemon:
+        roundtrip(netns, short_dir, "--max-len", 1514)
+        assert daemon.counters()["wakes_port"] == 0
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, FRAMES)
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("keys", ["framesz=64,framecnt=4096", "framesz=70000,framecnt=300"])
+def test_af_packet_slots_of_any_size(netns, short_dir, keys):
+    """Frames shorter and longer than a slot, by turns."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir),
+                "net_af_packet0,iface=va," + keys) as daemon:
+        roundtrip(netns, short_dir, "--offloads", "on", "--vlans", 1)
+        counters = daemon.stop()
+    assert_counted(counters, FRAMES, FRAMES)
 
 
 @needs_testpmd

@@ -24,19 +24,26 @@ afp_configure(struct vhp_port_queue *pq, uint64_t virtio_features)
 	return 0;
 }
 
-/* Put another socket behind the queue's descriptor. */
+/* Drop the socket that waits to be taken. */
+static void
+withdraw_socket(struct afp_queue *q)
+{
+	struct afp_socket *s = __atomic_exchange_n(&q->fresh, NULL, __ATOMIC_ACQ_REL);
+
+	afp_socket_close(s);
+	free(s);
+}
+
+/* Another socket; no poller has the queue. */
 static int
 replace_socket(struct afp_port *afp, struct afp_queue *q)
 {
-	int fd = afp_socket_open(afp, q->steered);
-	int ret = 0;
+	struct afp_socket s;
+	int ret;
 
-	if (fd < 0)
-		return fd;
-	if (dup2(fd, q->pq.fd) < 0)
-		ret = -errno;
-	close(fd);
-	return ret;
+	withdraw_socket(q);
+	ret = afp_socket_open(afp, q->steered, &s);
+	return ret < 0 ? ret : afp_socket_adopt(q, &s);
 }
 
 static int
@@ -103,6 +110,8 @@ afp_features(const struct vhp_port *port)
 static void
 free_queue(struct afp_queue *q)
 {
+	withdraw_socket(q);
+	afp_ring_close(&q->ring);
 	if (q->pq.fd >= 0)
 		close(q->pq.fd);
 	free(q->burst);
@@ -136,6 +145,22 @@ static const struct vhp_port_ops afp_ops = {
 	.close = afp_close,
 };
 
+/* Another socket for a queue that a poller may have: it takes it at its next turn. */
+static int
+offer_socket(struct afp_port *afp, struct afp_queue *q)
+{
+	struct afp_socket *s = malloc(sizeof(*s));
+	int ret = s == NULL ? -ENOMEM : afp_socket_open(afp, q->steered, s);
+
+	if (ret < 0) {
+		free(s);
+		return ret;
+	}
+	withdraw_socket(q);
+	__atomic_store_n(&q->fresh, s, __ATOMIC_RELEASE);
+	return 0;
+}
+
 /* A link that is up again goes on by itself; another interface of the name needs sockets. */
 static void
 revive(struct afp_port *afp, int ifindex)
@@ -146,7 +171,7 @@ revive(struct afp_port *afp, int ifindex)
 	for (uint16_t i = 0; i < afp->port.n_queues; i++) {
 		struct afp_queue *q = &afp->queues[i];
 
-		if (same || replace_socket(afp, q) == 0)
+		if (same || offer_socket(afp, q) == 0)
 			__atomic_store_n(&q->down, false, __ATOMIC_RELEASE);
 	}
 	VHP_LOG(NOTICE, "%s: interface %s is back", afp->port.name, afp->conf.iface);
@@ -192,14 +217,22 @@ start_timer(struct afp_port *afp)
 static int
 open_queue(struct afp_port *afp, struct afp_queue *q)
 {
+	struct afp_socket s;
+	int ret;
+
 	q->burst = malloc(sizeof(*q->burst));
 	q->iov = calloc(VHP_MAX_IOV + 1, sizeof(*q->iov));
 	q->bounce = malloc(AFP_BOUNCE_BYTES);
 	if (q->burst == NULL || q->iov == NULL || q->bounce == NULL)
 		return -ENOMEM;
-	q->steered = true;
-	q->pq.fd = afp_socket_open(afp, true);
-	return RTE_MIN(q->pq.fd, 0);
+	/* Until a guest has enabled more, the first takes it all. */
+	q->steered = q == &afp->queues[0];
+	ret = afp_socket_open(afp, q->steered, &s);
+	if (ret < 0)
+		return ret;
+	q->pq.fd = s.fd;
+	q->ring = s.ring;
+	return 0;
 }
 
 static int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inside of the driver: af_packet.c is the port, afp_socket.c opens sockets, afp_probe.c
- * asks the kernel, afp_tx.c and afp_rx.c move frames.
+ * Inside of the driver: af_packet.c is the port, afp_socket.c and afp_ring.c open
+ * sockets, afp_probe.c asks the kernel, afp_tx.c and afp_rx.c move frames.
  */
 #ifndef VHP_AFP_PRIV_H
 #define VHP_AFP_PRIV_H
@@ -20,6 +20,27 @@
 /** Frames are put together here when they cannot go straight into guest memory. */
 #define AFP_BOUNCE_BYTES (VHP_MAX_FRAME_BYTES + AFP_VLAN_BYTES + 1)
 
+/** Slots of the receive rings of all queues of a port. */
+#define AFP_RINGS_BYTES    (256U << 20)
+/** Smallest slot: the kernel's header and the start of a frame. */
+#define AFP_SLOT_MIN_BYTES 256
+
+/** A receive ring shared with the kernel. Whoever has the queue has the ring. */
+struct afp_ring {
+	uint8_t *map; /**< NULL: there is none, frames are read one by one */
+	size_t map_bytes;
+	uint32_t slot_bytes, block_bytes;
+	uint32_t per_block;   /**< slots of a block; the rest of it is empty */
+	uint32_t blocks;      /**< of the ring */
+	uint32_t block, slot; /**< of the next frame */
+};
+
+/** A socket of a queue. */
+struct afp_socket {
+	int fd;
+	struct afp_ring ring;
+};
+
 /** Room for one transmit burst: the frames' pieces, each frame's header before them. */
 struct afp_burst {
 	struct mmsghdr msgs[VHP_BURST_PKTS];
@@ -30,11 +51,14 @@ struct afp_burst {
 
 struct afp_queue {
 	struct vhp_port_queue pq;
-	bool steered;      /**< the host sends to it; main thread */
-	bool down;         /**< link down or gone; poller sets, main thread clears */
+	bool steered;             /**< the host sends to it; main thread */
+	bool down;                /**< link down or gone; poller sets, main thread clears */
+	struct afp_socket *fresh; /**< to be used from now on; main thread gives, poller takes */
 	uint64_t features; /**< what the guest accepted; main thread, while no poller has it */
 
 	/* Poller. */
+	struct afp_ring ring;
+	uint64_t checked_tsc; /**< when the socket was asked for an error */
 	struct afp_burst *burst;
 	struct iovec *iov;       /**< VHP_MAX_IOV + 1, for one received frame */
 	uint8_t *bounce;         /**< AFP_BOUNCE_BYTES */
@@ -53,11 +77,28 @@ struct afp_port {
 };
 
 /**
- * Open a socket on the interface.
+ * Open a socket on the interface, and its ring if it receives; without one if memory is short.
  * @param receives  it gets frames and, if there are more queues, a share of them
- * @return descriptor or -errno
+ * @param out       (output) its descriptor and ring, the caller's
+ * @return 0 or -errno
  */
-int afp_socket_open(struct afp_port *afp, bool receives);
+int afp_socket_open(struct afp_port *afp, bool receives, struct afp_socket *out);
+
+/** Undo it; NULL-safe. */
+void afp_socket_close(struct afp_socket *s);
+
+/** Put a socket behind the queue's descriptor, and end the one before; owner of the queue. */
+int afp_socket_adopt(struct afp_queue *q, struct afp_socket *s);
+
+/** Is there a new socket? Then it is adopted; to be called before the old one is used. Poller. */
+bool afp_socket_renewed(struct afp_queue *q);
+
+/**
+ * Make the receive ring of a socket that is not yet bound.
+ * @return 0 or -errno: undo with afp_ring_close() in either case
+ */
+int afp_ring_open(struct afp_ring *ring, int fd, const struct vhp_af_packet_conf *conf);
+void afp_ring_close(struct afp_ring *ring);
 
 /** Does the kernel's packet socket know UDP segmentation? Asked once; main thread. */
 bool afp_has_uso(void);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the interface to guest memory, with one copy by the kernel. Two kinds of frame take
- * another: a tagged one, since the kernel keeps the tag beside the frame (PACKET_AUXDATA)
- * and it has to be put back; and one that asks for an offload which the guest has not
- * accepted, since no setting of a packet socket keeps the sender from asking.
+ * From the interface to guest memory. What fits into a slot of the receive ring is copied
+ * from there; what does not comes straight from the socket (afp_ring.c). Two kinds of frame
+ * take more work: a tagged one, since the kernel keeps the tag beside the frame and it has to
+ * be put back; and one that asks for an offload which the guest has not accepted, since no
+ * setting of a packet socket keeps the sender from asking.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,6 +12,8 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
+#include <rte_prefetch.h>
 
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
@@ -19,7 +22,9 @@
 #include "vhp_iov.h"
 
 /* Addresses before the tag. */
-#define MACS_BYTES (2 * ETH_ALEN)
+#define MACS_BYTES   (2 * ETH_ALEN)
+/* How often an idle socket is asked whether its interface is still there. */
+#define CHECKS_PER_S 1000
 
 /* One received frame, its pieces behind the place of the header. */
 struct received {
@@ -80,6 +85,15 @@ receive(struct afp_queue *q, struct iovec *iov, uint32_t n_iov, struct received 
 	return 0;
 }
 
+/* Where the header points to is further behind with the tag. */
+static void
+shift_header(struct received *r)
+{
+	r->hdr.hdr_len += r->hdr.hdr_len > 0 ? AFP_VLAN_BYTES : 0;
+	if (r->hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
+		r->hdr.csum_start += AFP_VLAN_BYTES;
+}
+
 /* Put the tag back; the frame has room for it. */
 static void
 insert_tag(struct received *r, uint8_t *frame)
@@ -89,9 +103,7 @@ insert_tag(struct received *r, uint8_t *frame)
 	memmove(frame + MACS_BYTES + AFP_VLAN_BYTES, frame + MACS_BYTES, r->len_bytes - MACS_BYTES);
 	memcpy(frame + MACS_BYTES, tag, sizeof(tag));
 	r->len_bytes += AFP_VLAN_BYTES;
-	r->hdr.hdr_len += r->hdr.hdr_len > 0 ? AFP_VLAN_BYTES : 0;
-	if (r->hdr.flags & VIRTIO_NET_HDR_F_NEEDS_CSUM)
-		r->hdr.csum_start += AFP_VLAN_BYTES;
+	shift_header(r);
 }
 
 /* The next segment of the frame in the bounce buffer. */
@@ -167,9 +179,9 @@ frame_pieces(const struct afp_queue *q, const struct vhp_frame *f, struct iovec 
 	return n < VHP_MAX_IOV ? n : 0;
 }
 
-/* One frame. Returns 0 or a positive errno value; EBADMSG: try the next. */
+/* One frame from the socket. Returns 0 or a positive errno value; EBADMSG: try the next. */
 static int
-rx_one(struct afp_queue *q, struct vhp_frame *f)
+rx_socket(struct afp_queue *q, struct vhp_frame *f)
 {
 	struct received r;
 	uint32_t n = frame_pieces(q, f, q->iov + 1);
@@ -195,12 +207,116 @@ rx_one(struct afp_queue *q, struct vhp_frame *f)
 	return finish(q, f, &r) ? 0 : EBADMSG;
 }
 
+static struct tpacket2_hdr *
+slot_at(const struct afp_ring *ring)
+{
+	return (struct tpacket2_hdr *)(ring->map + (size_t)ring->block * ring->block_bytes +
+				       (size_t)ring->slot * ring->slot_bytes);
+}
+
+/* The slot is the kernel's again. */
+static void
+release_slot(struct afp_ring *ring, struct tpacket2_hdr *slot)
+{
+	__atomic_store_n(&slot->tp_status, TP_STATUS_KERNEL, __ATOMIC_RELEASE);
+	if (++ring->slot == ring->per_block) {
+		ring->slot = 0;
+		if (++ring->block == ring->blocks)
+			ring->block = 0;
+	}
+	rte_prefetch0(slot_at(ring));
+}
+
+/* Its tag goes between the addresses and the rest. */
+static void
+write_tagged(struct afp_queue *q, struct vhp_frame *f, struct received *r, const uint8_t *frame)
+{
+	const uint16_t tag[2] = {htons(r->tpid), htons(r->tci)};
+	uint32_t at = q->pq.hdr_bytes;
+
+	shift_header(r);
+	vhp_iov_write(f->iov, f->n_iov, 0, &r->hdr, AFP_HDR_BYTES);
+	vhp_iov_write(f->iov, f->n_iov, at, frame, MACS_BYTES);
+	vhp_iov_write(f->iov, f->n_iov, at + MACS_BYTES, tag, sizeof(tag));
+	vhp_iov_write(f->iov, f->n_iov, at + MACS_BYTES + AFP_VLAN_BYTES, frame + MACS_BYTES,
+		r->len_bytes - MACS_BYTES);
+	f->len_bytes = at + r->len_bytes + AFP_VLAN_BYTES;
+}
+
+/* A whole frame in a slot. */
+static int
+rx_slot(struct afp_queue *q, struct vhp_frame *f, const struct tpacket2_hdr *slot, uint32_t status)
+{
+	const uint8_t *frame = (const uint8_t *)slot + slot->tp_mac;
+	struct received r = {.len_bytes = slot->tp_snaplen};
+
+	if (unlikely(slot->tp_len != r.len_bytes || r.len_bytes < ETH_HLEN))
+		return EBADMSG;
+	memcpy(&r.hdr, frame - AFP_HDR_BYTES, AFP_HDR_BYTES);
+	if (unlikely(status & TP_STATUS_VLAN_VALID)) {
+		r.tci = slot->tp_vlan_tci;
+		r.tpid = status & TP_STATUS_VLAN_TPID_VALID ? slot->tp_vlan_tpid : ETH_P_8021Q;
+	}
+	if (unlikely(!vhp_offload_guest_takes(&r.hdr, q->features))) {
+		memcpy(q->bounce, frame, r.len_bytes);
+		return finish(q, f, &r) ? 0 : EBADMSG;
+	}
+	if (unlikely(r.tpid != 0)) {
+		write_tagged(q, f, &r, frame);
+		return 0;
+	}
+	vhp_iov_write(f->iov, f->n_iov, 0, &r.hdr, AFP_HDR_BYTES);
+	vhp_iov_write(f->iov, f->n_iov, q->pq.hdr_bytes, frame, r.len_bytes);
+	f->len_bytes = q->pq.hdr_bytes + r.len_bytes;
+	return 0;
+}
+
+/* Nothing in the ring; whether there will be, only a system call tells: not at every look. */
+static int
+check_socket(struct afp_queue *q)
+{
+	uint64_t now_tsc = rte_rdtsc();
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	if (likely(now_tsc - q->checked_tsc < rte_get_tsc_hz() / CHECKS_PER_S))
+		return EAGAIN;
+	q->checked_tsc = now_tsc;
+	if (getsockopt(q->pq.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+		return errno;
+	return error != 0 ? error : EAGAIN;
+}
+
+/* One frame. Returns 0 or a positive errno value; EBADMSG: try the next. */
+static int
+rx_one(struct afp_queue *q, struct vhp_frame *f)
+{
+	struct tpacket2_hdr *slot;
+	uint32_t status;
+	int error;
+
+	if (unlikely(q->ring.map == NULL))
+		return rx_socket(q, f);
+	slot = slot_at(&q->ring);
+	status = __atomic_load_n(&slot->tp_status, __ATOMIC_ACQUIRE);
+	if (!(status & TP_STATUS_USER))
+		return check_socket(q);
+	if (unlikely(status & TP_STATUS_COPY))
+		error = rx_socket(q, f);
+	else
+		error = rx_slot(q, f, slot, status);
+	release_slot(&q->ring, slot);
+	return error;
+}
+
 uint16_t
 afp_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 {
 	struct afp_queue *q = container_of(pq, struct afp_queue, pq);
 	uint16_t i = 0;
 
+	if (unlikely(afp_socket_renewed(q)))
+		return 0;
 	/* Frames that are no good must not keep the others waiting, nor the poller for ever. */
 	for (uint16_t tries = 0; i < n && tries < n + VHP_BURST_PKTS; tries++) {
 		int error;

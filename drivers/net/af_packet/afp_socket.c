@@ -3,16 +3,23 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 
 #include "afp_priv.h"
+#include "log.h"
 
 /* Bytes on their way to the interface before the socket is full. */
-#define SEND_BYTES (8 << 20)
+#define SEND_BYTES    (8 << 20)
+/* Bytes of frames longer than a slot that may wait at least: some hundred of 64 KiB. */
+#define RECEIVE_BYTES (16 << 20)
 
 static int
 set_int(int fd, int level, int option, int value)
@@ -24,7 +31,8 @@ set_int(int fd, int level, int option, int value)
 static void
 set_buffers(const struct afp_port *afp, int fd)
 {
-	int64_t receive_bytes = (int64_t)afp->conf.frame_bytes * afp->conf.frame_count;
+	int64_t receive_bytes = RTE_MAX(
+		(int64_t)afp->conf.frame_bytes * afp->conf.frame_count, (int64_t)RECEIVE_BYTES);
 
 	/* The kernel doubles it, for its own overhead. */
 	if (receive_bytes > INT32_MAX / 2)
@@ -81,8 +89,20 @@ join_fanout(struct afp_port *afp, int fd)
 	return 0;
 }
 
+/* Fewer frames wait in the kernel then, and each takes a system call. */
+static void
+open_ring(struct afp_port *afp, struct afp_socket *s)
+{
+	int ret = afp_ring_open(&s->ring, s->fd, &afp->conf);
+
+	if (ret == 0)
+		return;
+	afp_ring_close(&s->ring);
+	VHP_LOG(WARNING, "%s: no receive ring: %s", afp->port.name, strerror(-ret));
+}
+
 int
-afp_socket_open(struct afp_port *afp, bool receives)
+afp_socket_open(struct afp_port *afp, bool receives, struct afp_socket *out)
 {
 	/* Without a protocol nothing is received, but all can be sent. */
 	struct sockaddr_ll addr = {
@@ -90,20 +110,67 @@ afp_socket_open(struct afp_port *afp, bool receives)
 		.sll_protocol = receives ? htons(ETH_P_ALL) : 0,
 		.sll_ifindex = afp->ifindex,
 	};
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int ret;
 
-	if (fd < 0)
+	*out = (struct afp_socket){
+		.fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+	if (out->fd < 0)
 		return -errno;
-	ret = set_up(afp, fd);
-	if (ret == 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
+	ret = set_up(afp, out->fd);
+	if (ret == 0 && receives)
+		open_ring(afp, out);
+	if (ret == 0 && bind(out->fd, (struct sockaddr *)&addr, sizeof(addr)) < 0)
 		ret = -errno;
 	if (ret == 0 && receives)
-		ret = join_fanout(afp, fd);
-	if (ret == 0)
-		return fd;
-	close(fd);
+		ret = join_fanout(afp, out->fd);
+	if (ret < 0)
+		afp_socket_close(out);
 	return ret;
+}
+
+void
+afp_socket_close(struct afp_socket *s)
+{
+	if (s == NULL)
+		return;
+	afp_ring_close(&s->ring);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+int
+afp_socket_adopt(struct afp_queue *q, struct afp_socket *s)
+{
+	int ret = 0;
+
+	/* The ring first: as long as it is mapped the old socket lives, and epoll watches it. */
+	afp_ring_close(&q->ring);
+	if (dup2(s->fd, q->pq.fd) < 0) {
+		ret = -errno;
+	} else {
+		q->ring = s->ring;
+		s->ring.map = NULL;
+	}
+	afp_socket_close(s);
+	return ret;
+}
+
+bool
+afp_socket_renewed(struct afp_queue *q)
+{
+	struct afp_socket *s;
+
+	if (likely(__atomic_load_n(&q->fresh, __ATOMIC_RELAXED) == NULL))
+		return false;
+	s = __atomic_exchange_n(&q->fresh, NULL, __ATOMIC_ACQUIRE);
+	if (s == NULL)
+		return false;
+	afp_socket_adopt(q, s);
+	free(s);
+	/* So that idle.c tells epoll of the new one before it sleeps. */
+	q->pq.wait = VHP_PORT_DOWN;
+	return true;
 }
 
 int

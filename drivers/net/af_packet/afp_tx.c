@@ -102,9 +102,11 @@ afp_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 {
 	struct afp_queue *q = container_of(pq, struct afp_queue, pq);
 	struct afp_burst *b = q->burst;
-	unsigned int m = build(q, frames, n);
-	unsigned int sent = 0;
+	unsigned int m, sent = 0;
 
+	if (unlikely(afp_socket_renewed(q)))
+		return 0;
+	m = build(q, frames, n);
 	while (sent < m) {
 		int ret = sendmmsg(pq->fd, b->msgs + sent, m - sent, MSG_DONTWAIT);
 
