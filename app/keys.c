@@ -26,6 +26,10 @@ static const struct key net_vhost_keys[] = {
 		"poll window in microseconds"},
 	{"rx-poll", KEY_RX_POLL, 0, 0, DEV(net.rx_poll), "--rx-poll",
 		"when the host side is looked at"},
+	{"rate", KEY_RATE, 8000, 1000000000000, DEV(net.rate_bps), "no limit",
+		"bits a second, from guest/to guest"},
+	{"rate-pps", KEY_RATE, 1, 1000000000, DEV(net.rate_pps), "no limit",
+		"frames a second, from guest/to guest"},
 	{"poller", KEY_INT, 0, CONFIG_MAX_POLLERS - 1, DEV(net.poller), "any",
 		"index of the poller"},
 	{"socket-mode", KEY_MODE, 1, 0777, DEV(net.socket_mode), "by umask",
@@ -182,6 +186,10 @@ key_allowed(const struct key *key, char *out, size_t out_bytes)
 	case KEY_RX_POLL:
 		snprintf(out, out_bytes, VALUE_RX_POLL_ALLOWED);
 		break;
+	case KEY_RATE:
+		snprintf(out, out_bytes, "0 or %lld..%lld, or A/B, with k, M or G",
+			(long long)key->min, (long long)key->max);
+		break;
 	case KEY_TEXT:
 		snprintf(out, out_bytes, "%lld..%lld bytes", (long long)key->min,
 			(long long)key->max);
@@ -270,6 +278,8 @@ set_value(struct device *dev, unsigned int index, const char *value)
 		return value_window(value, at);
 	case KEY_RX_POLL:
 		return value_rx_poll(value, at);
+	case KEY_RATE:
+		return value_rates(value, (uint64_t)key->min, (uint64_t)key->max, at);
 	case KEY_TEXT:
 		return value_text(value, at, (size_t)key->max + 1);
 	case KEY_IFACE:

@@ -24,6 +24,7 @@ enum key_type {
 	KEY_MODE,    /**< mode_t, octal */
 	KEY_WINDOW,  /**< uint32_t, microseconds, "auto" or "forever" */
 	KEY_RX_POLL, /**< enum vhp_rx_poll */
+	KEY_RATE,    /**< uint64_t[2], min..max or 0, k, M or G behind it, A/B for two */
 	KEY_TEXT,    /**< char[max + 1] */
 	KEY_IFACE,   /**< char[IFNAMSIZ], may hold %d */
 	KEY_BRIDGE,  /**< char[IFNAMSIZ] */

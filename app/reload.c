@@ -18,6 +18,8 @@ essence(const struct device *dev)
 	if (copy.kind == DEVICE_NET_VHOST) {
 		copy.net.poll_us = 0;
 		copy.net.mtu_bytes = 0;
+		memset(copy.net.rate_bps, 0, sizeof(copy.net.rate_bps));
+		memset(copy.net.rate_pps, 0, sizeof(copy.net.rate_pps));
 	}
 	return copy;
 }
@@ -36,7 +38,9 @@ same_values(const struct device *a, const struct device *b)
 {
 	if (a->kind != DEVICE_NET_VHOST)
 		return true;
-	return a->net.poll_us == b->net.poll_us && a->net.mtu_bytes == b->net.mtu_bytes;
+	return a->net.poll_us == b->net.poll_us && a->net.mtu_bytes == b->net.mtu_bytes &&
+	       memcmp(a->net.rate_bps, b->net.rate_bps, sizeof(a->net.rate_bps)) == 0 &&
+	       memcmp(a->net.rate_pps, b->net.rate_pps, sizeof(a->net.rate_pps)) == 0;
 }
 
 static int
@@ -62,9 +66,9 @@ compare(const struct config *running, const struct pair *old, const struct confi
 	return RELOAD_KEEP;
 }
 
-/* EAL makes and ends DPDK's devices; here they stay as they are. */
+/* EAL makes and ends DPDK's devices; they and crypto devices stay as they are. */
 static int
-check_eal(const struct config *running, const struct config *next, const struct reload_pair *plan,
+check_fixed(const struct config *running, const struct config *next, const struct reload_pair *plan,
 	struct mistake *why)
 {
 	for (unsigned int i = 0; i < next->n_pairs; i++) {
@@ -74,6 +78,14 @@ check_eal(const struct config *running, const struct config *next, const struct 
 			return mistake(why,
 				"%s: a device of DPDK's cannot be %s while running (restart)",
 				port->name, plan[i].old < 0 ? "added" : "made anew");
+	}
+	for (unsigned int i = 0; i < next->n_devices; i++) {
+		const struct device *dev = &next->devices[i];
+		const struct device *old = config_find(running, dev->name);
+
+		if (dev->kind == DEVICE_VHOST_CRYPTO && (old == NULL || !same_essence(old, dev)))
+			return mistake(why, "%s: cannot be %s while running (restart)", dev->name,
+				old == NULL ? "added" : "changed");
 	}
 	for (unsigned int i = 0; i < next->eal.n_lines; i++) {
 		unsigned int k;
@@ -101,7 +113,7 @@ reload_plan(const struct config *running, const struct config *next, struct relo
 		plan[i].action =
 			old < 0 ? RELOAD_ADD : compare(running, &running->pairs[old], next, pair);
 	}
-	return check_eal(running, next, plan, why);
+	return check_fixed(running, next, plan, why);
 }
 
 void

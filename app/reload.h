@@ -13,7 +13,7 @@
 /** What becomes of a pair of the new configuration. */
 enum reload_action {
 	RELOAD_KEEP,    /**< not touched */
-	RELOAD_CHANGE,  /**< values that change under traffic: poll-us, mtu */
+	RELOAD_CHANGE,  /**< values that change under traffic: poll-us, mtu, rates */
 	RELOAD_REPLACE, /**< made anew: something else of one of its devices differs */
 	RELOAD_ADD,     /**< did not exist */
 	RELOAD_ACTIONS,

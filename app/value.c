@@ -71,6 +71,56 @@ value_rx_poll(const char *text, enum vhp_rx_poll *out)
 	return NULL;
 }
 
+/* One rate, up to a slash or the end. */
+static const char *
+value_rate(const char *text, uint64_t min, uint64_t max, uint64_t *out, const char **end)
+{
+	static const char suffixes[] = "kMG";
+	unsigned long long n;
+	const char *suffix;
+	char *after;
+
+	if (!isdigit((unsigned char)text[0]))
+		return "not a number";
+	errno = 0;
+	n = strtoull(text, &after, 10);
+	suffix = *after != '\0' ? strchr(suffixes, *after) : NULL;
+	if (errno == ERANGE || n > max)
+		return "out of range";
+	if (suffix != NULL)
+		after++;
+	/* max is 10^12, so a product that is too large has not wrapped. */
+	for (const char *s = suffixes; suffix != NULL && s <= suffix && n <= max; s++)
+		n *= 1000;
+	if (*after != '\0' && *after != '/')
+		return "not a number";
+	if (n != 0 && (n < min || n > max))
+		return "out of range";
+	*out = n;
+	*end = after;
+	return NULL;
+}
+
+const char *
+value_rates(const char *text, uint64_t min, uint64_t max, uint64_t out[2])
+{
+	uint64_t rates[2];
+	const char *end;
+	const char *wrong = value_rate(text, min, max, &rates[0], &end);
+
+	rates[1] = rates[0];
+	if (wrong == NULL && *end == '/') {
+		wrong = value_rate(end + 1, min, max, &rates[1], &end);
+		if (wrong == NULL && *end != '\0')
+			wrong = "not a number";
+	}
+	if (wrong == NULL) {
+		out[0] = rates[0];
+		out[1] = rates[1];
+	}
+	return wrong;
+}
+
 const char *
 value_text(const char *text, char *out, size_t out_bytes)
 {

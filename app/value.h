@@ -30,6 +30,12 @@ const char *value_window(const char *text, uint32_t *out_us);
 /** "interleave" or "deferred". */
 const char *value_rx_poll(const char *text, enum vhp_rx_poll *out);
 
+/**
+ * A rate of each direction: one for both, or "A/B": from the guest, to the guest. Each is a
+ * number, with k, M or G for powers of 1,000; 0 or min..max.
+ */
+const char *value_rates(const char *text, uint64_t min, uint64_t max, uint64_t out[2]);
+
 /** A string of 1..out_bytes-1 bytes. */
 const char *value_text(const char *text, char *out, size_t out_bytes);
 

@@ -105,6 +105,21 @@ limit_port(struct vhp_qpair *qp, struct limit *limit)
 	}
 }
 
+/* Does a rate put this direction off? Then that is what its sleep may last. */
+static bool
+put_off(struct vhp_rate *const *at, struct limit *limit)
+{
+	struct vhp_rate *rate = __atomic_load_n(at, __ATOMIC_RELAXED);
+	uint64_t cycles;
+
+	if (likely(rate == NULL))
+		return false;
+	cycles = vhp_rate_wait(rate, rte_rdtsc(), NULL);
+	if (cycles > 0)
+		shorten(limit, (int64_t)((double)cycles * 1e9 / (double)rte_get_tsc_hz()) + 1);
+	return cycles > 0;
+}
+
 /* Returns true if there is work already. */
 static bool
 arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
@@ -113,7 +128,7 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 	bool work = false;
 
 	limit_port(qp, limit);
-	if (ring_alive(&qp->tx)) {
+	if (ring_alive(&qp->tx) && !put_off(&qp->tx_rate, limit)) {
 		if (qp->pq->wait == VHP_PORT_FULL)
 			events |= EPOLLOUT;
 		else if (qp->pq->wait == VHP_PORT_READY)
@@ -121,7 +136,7 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 	}
 	if (qp->pending_bytes > 0)
 		shorten(limit, PENDING_NS);
-	if (ring_alive(&qp->rx)) {
+	if (ring_alive(&qp->rx) && !put_off(&qp->rx_rate, limit)) {
 		if (qp->starved)
 			work |= arm_ring(&qp->rx, limit);
 		else if (qp->pq->pending)

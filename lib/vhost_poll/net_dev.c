@@ -403,6 +403,8 @@ vhp_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vh
 		kind != NULL ? kind->features : vhp_net_features(conf, port->ops->features(port));
 	/* DPDK's thread looks the device up as soon as the socket exists. */
 	ret = alloc_qpairs(dev);
+	if (ret == 0)
+		vhp_net_set_rates(dev);
 	if (ret == 0 && conf->mtu_bytes != 0)
 		ret = port->ops->set_mtu(port, conf->mtu_bytes);
 	vhp_net_devs_lock();

@@ -71,6 +71,7 @@ struct vhp_net_dev {
 	bool lib_has_mem; /**< DPDK has a memory table of this connection */
 	struct vhp_mem mem;
 	uint64_t user_addr[VHP_MEM_MAX_REGIONS]; /**< of mem.regions, front end's view */
+	struct vhp_rate rates[2];                /**< transmitq, receiveq */
 	struct vhp_net_ring *rings;              /**< 2n: receiveq n; other kinds: n */
 	struct vhp_qpair *qpairs;                /**< conf.queues */
 	struct vhp_qpair **qpair_list;           /**< the same, for vhp_detach() */
@@ -137,6 +138,9 @@ void vhp_net_rings_start(struct vhp_net_dev *dev);
  * @return 0, or -EINVAL if deferred receive could never get its turn
  */
 int vhp_net_rings_poll_us(struct vhp_net_dev *dev, uint32_t poll_us);
+
+/** Bring the limits of the qpairs in line with dev->conf; net_change.c. */
+void vhp_net_set_rates(struct vhp_net_dev *dev);
 
 /** Fetch the memory table as DPDK mapped it. */
 void vhp_net_rings_map(struct vhp_net_dev *dev);

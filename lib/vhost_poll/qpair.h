@@ -9,6 +9,7 @@
 #define VHP_QPAIR_H
 
 #include "hist.h"
+#include "rate.h"
 #include "vring.h"
 
 /** One more than a frame can have, so that a frame that fills it shows as too long. */
@@ -53,6 +54,7 @@ struct vhp_qpair_stats {
 	uint64_t no_buffers; /**< receive bursts that the guest's buffers cut short */
 	uint64_t wakes[VHP_WAKES];
 	uint64_t moves;        /**< to another poller; main thread */
+	uint64_t limited[2];   /**< bursts that a rate put off: transmitq, receiveq */
 	uint64_t busy_cycles;  /**< in turns that moved a frame */
 	uint64_t poll_cycles;  /**< in turns that moved none */
 	uint64_t sleep_cycles; /**< while its poller slept */
@@ -81,7 +83,9 @@ struct vhp_qpair {
 	void (*turn)(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
 	uint64_t poll_cycles;   /**< poll window or VHP_WINDOW_*; main thread: wo, poller: ro */
 	uint64_t window_cycles; /**< the window of the turn at hand; poller */
-	uint64_t features;      /**< virtio feature bits that are in force */
+	/** Of the device; NULL: no limit. Main thread: wo, poller: ro. */
+	struct vhp_rate *tx_rate, *rx_rate;
+	uint64_t features; /**< virtio feature bits that are in force */
 	uint16_t hdr_bytes;
 	bool mergeable;
 

@@ -349,16 +349,40 @@ fill_one(struct vhp_qpair *qp, struct vhp_work *work)
 	return true;
 }
 
+/* Is it too early for a burst? If not, what the burst may be is in *room. */
+static bool
+put_off(struct vhp_qpair *qp, const struct vhp_rate *rate, uint64_t now_tsc,
+	struct vhp_rate_room *room)
+{
+	struct vhp_rate_room limit;
+
+	if (vhp_rate_wait(rate, now_tsc, &limit) > 0) {
+		qp->stats.limited[1]++;
+		return true;
+	}
+	room->pkts = RTE_MIN(room->pkts, limit.pkts);
+	room->bytes = RTE_MIN(room->bytes, RTE_MAX(limit.bytes, 1U));
+	return false;
+}
+
 void
 vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 {
+	struct vhp_rate *rate = __atomic_load_n(&qp->rx_rate, __ATOMIC_RELAXED);
+	struct vhp_rate_room room = {VHP_BURST_PKTS, BURST_BYTES};
 	struct vhp_work burst = {0};
+	uint64_t now_tsc = 0;
 
 	if (!qp->rx.running || unlikely(qp->rx.fault != VHP_RING_OK))
 		return;
+	if (unlikely(rate != NULL)) {
+		now_tsc = rte_rdtsc();
+		if (put_off(qp, rate, now_tsc, &room))
+			return;
+	}
 	stash_compact(&qp->stash);
-	while (burst.pkts < VHP_BURST_PKTS && burst.bytes < BURST_BYTES &&
-		burst.descs < BURST_DESCS && qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
+	while (burst.pkts < room.pkts && burst.bytes < room.bytes && burst.descs < BURST_DESCS &&
+		qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
 		;
 	if (qp->starved)
 		qp->stats.no_buffers++;
@@ -373,6 +397,8 @@ vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 		qp->call_due = false;
 		vhp_vring_call(&qp->rx);
 	}
+	if (unlikely(rate != NULL) && burst.pkts > 0)
+		vhp_rate_charge(rate, now_tsc, burst.pkts, burst.bytes);
 	work->pkts += burst.pkts;
 	work->bytes += burst.bytes;
 	work->descs += burst.descs;

@@ -247,6 +247,8 @@ tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
 		vhp_tel_add_u64(d, "poll_cycles", qp->stats.poll_cycles);
 		vhp_tel_add_u64(d, "sleep_cycles", qp->stats.sleep_cycles);
 		vhp_tel_add_u64(d, "port_full", qp->stats.port_full);
+		vhp_tel_add_u64(d, "transmitq_limited", qp->stats.limited[0]);
+		vhp_tel_add_u64(d, "receiveq_limited", qp->stats.limited[1]);
 		vhp_tel_add_u64(d, "no_buffers", qp->stats.no_buffers);
 		vhp_tel_add_u64(d, "wakes_transmitq", qp->stats.wakes[VHP_WAKE_TX_KICK]);
 		vhp_tel_add_u64(d, "wakes_receiveq", qp->stats.wakes[VHP_WAKE_RX_KICK]);

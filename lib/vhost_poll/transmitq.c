@@ -5,6 +5,7 @@
  */
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_per_lcore.h>
 
 #include "qpair.h"
@@ -31,6 +32,33 @@ discard(struct vhp_frame *frames, uint16_t n)
 	for (uint16_t i = 0; i < n; i++)
 		frames[i].drop = VHP_DROP_DISABLED;
 	return n;
+}
+
+/* What of a burst is within the limit; the rest goes back into the ring. */
+static uint16_t
+hold_back(struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, uint64_t now_tsc,
+	const struct vhp_rate *rate)
+{
+	struct vhp_rate_room room;
+	uint64_t bytes = 0;
+	uint16_t keep = 0;
+
+	if (vhp_rate_wait(rate, now_tsc, &room) > 0)
+		room = (struct vhp_rate_room){.pkts = 1};
+	while (keep < n && keep < room.pkts && (keep == 0 || bytes <= room.bytes))
+		bytes += frames[keep++].len_bytes;
+	if (keep < n)
+		qp->tx.ops->untake(&qp->tx, frames + keep, n - keep);
+	return keep;
+}
+
+static bool
+put_off(struct vhp_qpair *qp, const struct vhp_rate *rate, uint64_t now_tsc)
+{
+	bool wait = vhp_rate_wait(rate, now_tsc, NULL) > 0;
+
+	qp->stats.limited[0] += wait;
+	return wait;
 }
 
 static void
@@ -62,12 +90,22 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 	struct vhp_scratch *s = &RTE_PER_LCORE(scratch);
 	struct vhp_vring *vr = &qp->tx;
 
+	struct vhp_rate *rate = __atomic_load_n(&qp->tx_rate, __ATOMIC_RELAXED);
+	uint64_t now_tsc = 0;
+
 	if (!vr->running || unlikely(vr->fault != VHP_RING_OK))
 		return;
+	if (unlikely(rate != NULL)) {
+		now_tsc = rte_rdtsc();
+		if (put_off(qp, rate, now_tsc))
+			return;
+	}
 
 	uint16_t n = vr->ops->take(vr, s->frames, VHP_BURST_PKTS, s->iov, RTE_DIM(s->iov));
 	if (n == 0)
 		return;
+	if (unlikely(rate != NULL))
+		n = hold_back(qp, s->frames, n, now_tsc, rate);
 	for (uint16_t i = 0; i < n; i++)
 		check_length(qp, &s->frames[i]);
 
@@ -84,6 +122,9 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 		/* used_bytes is 0: the device wrote nothing (virtio 1.2, 2.7.8.2). */
 		vr->ops->put(vr, s->frames, done);
 		vhp_vring_call(vr);
+		uint32_t before_bytes = work->bytes;
 		count(qp, s->frames, done, work);
+		if (unlikely(rate != NULL))
+			vhp_rate_charge(rate, now_tsc, done, work->bytes - before_bytes);
 	}
 }

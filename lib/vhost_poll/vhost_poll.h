@@ -107,9 +107,12 @@ struct vhp_net_conf {
 	uint16_t mtu_bytes;         /**< MTU of the port, 0: leave it */
 	bool tso;                   /**< offer segmentation offloads to the guest */
 	enum vhp_rx_poll rx_poll;   /**< VHP_RX_DEFERRED needs a finite window */
-	uid_t socket_owner;         /**< (uid_t)-1: leave it */
-	gid_t socket_group;         /**< (gid_t)-1: leave it */
-	mode_t socket_mode;         /**< permission bits, 0: leave what umask gives */
+	/** Bits a second, without virtio-net headers, of transmitq and receiveq; 0: no limit. */
+	uint64_t rate_bps[2];
+	uint64_t rate_pps[2]; /**< frames a second, the same */
+	uid_t socket_owner;   /**< (uid_t)-1: leave it */
+	gid_t socket_group;   /**< (gid_t)-1: leave it */
+	mode_t socket_mode;   /**< permission bits, 0: leave what umask gives */
 };
 
 /**
@@ -130,7 +133,7 @@ int vhp_net_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf,
 void vhp_net_features_print(FILE *out, const struct vhp_net_conf *conf, uint64_t port_features);
 
 /**
- * Change under traffic what can be: poll window and MTU. What conf says of everything else
+ * Change under traffic what can be: poll window, MTU and rates. What conf says of everything else
  * is not looked at.
  * @return 0, or the first error; the rest is changed all the same, the reason logged
  */
