@@ -251,6 +251,7 @@ start_qpair(struct vhp_net_dev *dev, uint16_t index)
 			dev->node = vhp_numa_node(&dev->mem, rte_vhost_get_numa_node(dev->vid));
 		p = choose_poller(dev, qp);
 		look_at_nodes(dev, p);
+		vhp_qpair_place(qp, dev->node);
 		ret = vhp_attach(p, qp);
 	}
 	if (ret < 0) {

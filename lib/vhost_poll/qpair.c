@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mem_node.h"
 #include "qpair.h"
 
 int
@@ -45,6 +46,17 @@ vhp_qpair_resize(struct vhp_qpair *qp, uint16_t ring_size)
 		}
 	}
 	return 0;
+}
+
+void
+vhp_qpair_place(struct vhp_qpair *qp, int node)
+{
+	const struct vhp_stash *st = &qp->stash;
+
+	vhp_numa_place(qp, sizeof(*qp), node);
+	vhp_numa_place(qp->bounce, VHP_BOUNCE_BYTES, node);
+	vhp_numa_place(st->frames, st->room * sizeof(st->frames[0]), node);
+	vhp_numa_place(st->iov, (st->iov_room + 1) * sizeof(st->iov[0]), node);
 }
 
 void

@@ -147,6 +147,9 @@ int vhp_qpair_init(struct vhp_qpair *qp, const char *dev_name, uint16_t index);
 /** Make room for the buffers of a receiveq of this size. Main thread, not attached. */
 int vhp_qpair_resize(struct vhp_qpair *qp, uint16_t ring_size);
 
+/** Move all of it to a NUMA node; -1: leave it. Main thread, not attached. */
+void vhp_qpair_place(struct vhp_qpair *qp, int node);
+
 /** Free it all. Main thread, not attached. */
 void vhp_qpair_fini(struct vhp_qpair *qp);
 
