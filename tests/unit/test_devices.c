@@ -32,7 +32,9 @@ struct wrong {
 };
 
 #define VHOST_KEYS                                                                                 \
-	"iface, queues, client, packed, mtu, tso, peer, poll-us, rx-poll, poller, socket-mode, "   \
+	"iface, queues, client, packed, mtu, tso, peer, poll-us, rx-poll, rate, rate-pps, "        \
+	"poller, "                                                                                 \
+	"socket-mode, "                                                                            \
 	"socket-owner, socket-group, postcopy-support, iommu-support, linear-buffer, "             \
 	"ext-buffer, legacy-ol-flags"
 
@@ -58,6 +60,16 @@ static const struct wrong device_lines[] = {
 	{"net_vhost0", "net_vhost0: iface: missing (path of the vhost-user socket)"},
 	{"net_vhost0,", "net_vhost0: iface: missing (path of the vhost-user socket)"},
 	{"net_vhost0,queues=1", "net_vhost0: iface: missing (path of the vhost-user socket)"},
+	{"net_vhost0,iface=/x,rate=7k", "net_vhost0: rate = \"7k\": out of range (0 or "
+					"8000..1000000000000, or A/B, with k, "
+					"M or G)"},
+	{"net_vhost0,iface=/x,rate=1/", "net_vhost0: rate = \"1/\": out of range (0 or "
+					"8000..1000000000000, or A/B, with k, "
+					"M or G)"},
+	{"net_vhost0,iface=/x,rate-pps=18446744073709551615G",
+		"net_vhost0: rate-pps = \"18446744073709551615G\": out of range (0 or "
+		"1..1000000000, or A/B, with k, M or G)"},
+	{"net_vhost0,iface=/x,rate=10G/0,rate-pps=5k", NULL},
 	{"net_vhost0,iface=/x,quues=1", "net_vhost0: quues = \"1\": unknown key (" VHOST_KEYS ")"},
 	{"net_vhost0,iface=/x,Queues=1",
 		"net_vhost0: Queues = \"1\": unknown key (" VHOST_KEYS ")"},
