@@ -16,7 +16,8 @@ FRONT_END = BUILD / "tests" / "frontend"
 CPUS = sorted(os.sched_getaffinity(0))
 MOVES = 1000
 
-pytestmark = pytest.mark.frontend
+# With the sanitizers as well; CPU time says nothing there.
+sanitized_too = pytest.mark.frontend
 
 
 def devices(directory, n):
@@ -120,6 +121,7 @@ def test_poll_waste_is_bounded(netns, short_dir):
             assert_clean(daemon.stop())
 
 
+@sanitized_too
 @pytest.mark.parametrize("window", ["auto", "0", "50", "forever"])
 def test_all_arrives_with_any_window(netns, short_dir, window):
     with Daemon(netns, short_dir, *devices(short_dir, 1),
@@ -135,6 +137,7 @@ def test_all_arrives_with_any_window(netns, short_dir, window):
         assert_clean(daemon.stop())
 
 
+@sanitized_too
 def test_window_changes_under_traffic(netns, short_dir):
     """Each value in turn, while every byte is compared."""
     with Daemon(netns, short_dir, *devices(short_dir, 1)) as daemon:
@@ -181,6 +184,7 @@ def two_pollers(netns, directory, n, rebalance):
     return daemon
 
 
+@sanitized_too
 @pytest.mark.parametrize("layout", [[], ["--packed"]])
 def test_moves_between_pollers(netns, short_dir, layout):
     """1,000 moves and more of a qpair between two pollers, as fast as they can be asked for,
@@ -205,6 +209,7 @@ def test_moves_between_pollers(netns, short_dir, layout):
         assert_clean(daemon.stop())
 
 
+@sanitized_too
 def test_rebalance_under_load(netns, short_dir):
     """Two busy devices on one of two pollers: one moves by itself, and every byte of both is
     compared meanwhile."""
