@@ -112,6 +112,7 @@ struct config {
 	unsigned int rebalance_s; /**< between looks at the load of pollers, 0: never */
 	enum vhp_rx_poll rx_poll; /**< for devices without rx-poll of their own */
 	unsigned int stats_s;     /**< interval of --stats, 0: off */
+	char pcap[256];           /**< --pcap, "": none */
 	struct eal_conf eal;
 	int poller_cpu[CONFIG_MAX_POLLERS]; /**< of [poller N], -1: none */
 	unsigned int n_poller_cpus;

@@ -58,6 +58,8 @@ run(struct config *config, const struct eal *eal)
 	}
 	if (vhp_pollers_start(&config->poller) < 0)
 		goto destroy_service;
+	if (config->pcap[0] != '\0' && vhp_capture_all(service_loop(service), config->pcap) < 0)
+		goto stop_pollers;
 	if (service_open_ports(service) < 0)
 		goto close_ports;
 	if (service_create_devices(service) < 0)
@@ -73,6 +75,8 @@ destroy_devices:
 	service_destroy_devices(service);
 close_ports:
 	service_close_ports(service);
+stop_pollers:
+	vhp_capture_end();
 	vhp_pollers_stop();
 destroy_service:
 	service_destroy(service);

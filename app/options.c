@@ -27,6 +27,7 @@ enum {
 	OPT_REBALANCE,
 	OPT_RX_POLL,
 	OPT_STATS,
+	OPT_PCAP,
 	OPT_CONFIG,
 	OPT_CHECK,
 	OPT_VERSION,
@@ -51,6 +52,8 @@ static const struct {
 		"look at the host side between transmit bursts, or only after them (interleave)"},
 	{{"stats", required_argument, NULL, OPT_STATS}, "SECONDS",
 		"print counters at this interval"},
+	{{"pcap", required_argument, NULL, OPT_PCAP}, "FILE",
+		"capture all frames into a pcapng file"},
 	{{"config", required_argument, NULL, OPT_CONFIG}, "FILE",
 		"read devices and options from an INI file, too; SIGHUP reads it again"},
 	{{"check", no_argument, NULL, OPT_CHECK}, "",
@@ -111,6 +114,9 @@ own_option(int opt, const char *value, struct config *config, const char **allow
 		if (wrong == NULL)
 			config->stats_s = (unsigned int)n;
 		return wrong;
+	case OPT_PCAP:
+		*allowed = "a file's name, 1..255 bytes";
+		return value_text(value, config->pcap, sizeof(config->pcap));
 	case OPT_CONFIG:
 		*allowed = "a file's name";
 		config->file = value;
@@ -142,7 +148,8 @@ refused(int opt, const char *arg, const char *known, struct mistake *why)
 }
 
 #define OWN_NAMES                                                                                  \
-	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --config, "      \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --pcap, "        \
+	"--config, "                                                                               \
 	"--check, --verbose, "                                                                     \
 	"--version, --help"
 

@@ -127,6 +127,7 @@ reload_print_deferred(const struct config *running, const struct config *next, F
 		{"poll-waste",
 			running->poller.poll_waste_percent != next->poller.poll_waste_percent},
 		{"rebalance", running->rebalance_s != next->rebalance_s},
+		{"pcap", strcmp(running->pcap, next->pcap) != 0},
 		{"stats", running->stats_s != next->stats_s},
 		{"[poller N]", memcmp(running->poller_cpu, next->poller_cpu,
 				       sizeof(next->poller_cpu)) != 0},

@@ -299,6 +299,12 @@ service_create(struct config *config, unsigned int n_pollers)
 	return NULL;
 }
 
+struct vhp_loop *
+service_loop(struct service *service)
+{
+	return service->loop;
+}
+
 int
 service_open_ports(struct service *service)
 {

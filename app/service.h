@@ -20,6 +20,9 @@ void service_block_signals(const struct config *config);
  */
 struct service *service_create(struct config *config, unsigned int n_pollers);
 
+/** Its event loop. */
+struct vhp_loop *service_loop(struct service *service);
+
 /** Open the host side of every pair. 0 or a negative errno value, the reason logged. */
 int service_open_ports(struct service *service);
 

@@ -147,6 +147,20 @@ move(char *name, char *value)
 	return -ENODEV;
 }
 
+static int
+capture(char *name, char *value)
+{
+	struct vhp_net_dev *dev;
+
+	TAILQ_FOREACH (dev, &vhp_net_devs, link)
+		for (uint16_t i = 0; i < dev->conf.queues; i++)
+			if (strcmp(dev->qpairs[i].name, name) == 0 && dev->kind == NULL)
+				return strcmp(value, "off") == 0
+					       ? vhp_pcap_stop(&dev->qpairs[i])
+					       : vhp_pcap_start(main_loop, &dev->qpairs[i], value);
+	return -ENODEV;
+}
+
 /* ---- telemetry ------------------------------------------------------------------- */
 
 /* "name=value" to a request. Answers what is in force. */
@@ -186,6 +200,13 @@ tel_move(const char *cmd, const char *params, struct rte_tel_data *d)
 }
 
 static int
+tel_capture(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	(void)cmd;
+	return request(capture, params, d);
+}
+
+static int
 start_timer(unsigned int rebalance_s)
 {
 	struct itimerspec every = {
@@ -217,6 +238,10 @@ vhp_control_start(struct vhp_loop *loop, unsigned int rebalance_s)
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/vhp/move", tel_move,
 			"Move a qpair to another poller. Parameter: net_vhost0:0=POLLER");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/capture", tel_capture,
+			"Capture a qpair into a pcapng file, or stop. Parameter: net_vhost0:0=FILE "
+			"or off");
 	if (ret < 0)
 		VHP_LOG(ERR, "requests at run time: %s", strerror(-ret));
 	return ret;

@@ -405,6 +405,8 @@ vhp_dev_create(struct vhp_loop *loop, const struct vhp_net_conf *conf, struct vh
 	ret = alloc_qpairs(dev);
 	if (ret == 0)
 		vhp_net_set_rates(dev);
+	for (uint16_t i = 0; ret == 0 && dev->kind == NULL && i < dev->conf.queues; i++)
+		vhp_pcap_qpair_made(&dev->qpairs[i]);
 	if (ret == 0 && conf->mtu_bytes != 0)
 		ret = port->ops->set_mtu(port, conf->mtu_bytes);
 	vhp_net_devs_lock();

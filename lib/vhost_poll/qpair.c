@@ -62,6 +62,7 @@ vhp_qpair_place(struct vhp_qpair *qp, int node)
 void
 vhp_qpair_fini(struct vhp_qpair *qp)
 {
+	vhp_pcap_qpair_gone(qp);
 	free(qp->stash.frames);
 	free(qp->stash.iov);
 	free(qp->bounce);

@@ -9,6 +9,7 @@
 #define VHP_QPAIR_H
 
 #include "hist.h"
+#include "pcap.h"
 #include "rate.h"
 #include "vring.h"
 
@@ -85,7 +86,10 @@ struct vhp_qpair {
 	uint64_t window_cycles; /**< the window of the turn at hand; poller */
 	/** Of the device; NULL: no limit. Main thread: wo, poller: ro. */
 	struct vhp_rate *tx_rate, *rx_rate;
-	uint64_t features; /**< virtio feature bits that are in force */
+	/** Where frames are copied to, NULL: nowhere. Main thread: wo, poller: ro. */
+	struct vhp_pcap_ring *pcap;
+	struct vhp_pcap_ring *pcap_ring; /**< pcap.c; main thread */
+	uint64_t features;               /**< virtio feature bits that are in force */
 	uint16_t hdr_bytes;
 	bool mergeable;
 

@@ -207,6 +207,9 @@ deliver(struct vhp_qpair *qp, uint32_t len_bytes, struct vhp_work *work)
 		vhp_iov_write(iov, n_iov, VHP_MAX_HDR_BYTES - sizeof(num_buffers), &num_buffers,
 			sizeof(num_buffers));
 	log_written(qp, iov, n_iov, len_bytes);
+	struct vhp_pcap_ring *ring = __atomic_load_n(&qp->pcap, __ATOMIC_ACQUIRE);
+	if (unlikely(ring != NULL))
+		vhp_pcap_add(ring, VHP_PCAP_TO_GUEST, iov, n_iov, len_bytes, qp->hdr_bytes);
 	qp->rx.stats.pkts++;
 	qp->rx.stats.bytes += len_bytes - qp->hdr_bytes;
 	work->pkts++;

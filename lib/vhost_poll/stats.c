@@ -258,6 +258,40 @@ tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
 	return qp != NULL ? 0 : -EINVAL;
 }
 
+/* "net_vhost0:0 transmitq short 3", as the closing summary has it. */
+static void
+push_drops(struct rte_tel_data *d, const char *name, const char *queue, const struct vhp_vring *vr)
+{
+	char line[RTE_TEL_MAX_STRING_LEN];
+
+	for (int i = VHP_OK + 1; i < VHP_DROP_COUNT; i++) {
+		if (vr->stats.drops[i] == 0)
+			continue;
+		snprintf(line, sizeof(line), "%s %s %s %" PRIu64, name, queue, vhp_drop_name(i),
+			vr->stats.drops[i]);
+		rte_tel_data_add_array_string(d, line);
+	}
+}
+
+static int
+tel_drops(const char *cmd, const char *params, struct rte_tel_data *d)
+{
+	const struct vhp_net_dev *dev;
+
+	(void)cmd;
+	(void)params;
+	rte_tel_data_start_array(d, RTE_TEL_STRING_VAL);
+	vhp_net_devs_lock();
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; dev->kind == NULL && i < dev->conf.queues; i++) {
+			push_drops(d, dev->qpairs[i].name, "transmitq", &dev->qpairs[i].tx);
+			push_drops(d, dev->qpairs[i].name, "receiveq", &dev->qpairs[i].rx);
+		}
+	}
+	vhp_net_devs_unlock();
+	return 0;
+}
+
 static int
 tel_poller(const char *cmd, const char *params, struct rte_tel_data *d)
 {
@@ -380,6 +414,12 @@ vhp_stats_telemetry(void)
 		ret = rte_telemetry_register_cmd("/vhp/refusals", tel_refusals,
 			"Messages refused, by device, count and reason. Parameter: a device, or "
 			"none");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd("/vhp/drops", tel_drops,
+			"Drops by qpair, direction and reason. No parameters");
+	if (ret == 0)
+		ret = rte_telemetry_register_cmd(
+			"/vhp/latency", tel_histogram, "As /vhp/histogram. Parameter: a qpair");
 	if (ret == 0)
 		ret = rte_telemetry_register_cmd("/vhp/histogram", tel_histogram,
 			"Waits in us, by powers of two: <1, 1, 2-3, 4-7, ... Parameter: a qpair");

@@ -84,6 +84,18 @@ count(struct vhp_qpair *qp, const struct vhp_frame *frames, uint16_t n, struct v
 	work->descs += qp->tx.steps;
 }
 
+/* What has gone to the port. */
+static void
+capture(struct vhp_qpair *qp, const struct vhp_frame *frames, uint16_t n)
+{
+	struct vhp_pcap_ring *ring = __atomic_load_n(&qp->pcap, __ATOMIC_ACQUIRE);
+
+	for (uint16_t i = 0; i < n && ring != NULL; i++)
+		if (frames[i].drop == VHP_OK)
+			vhp_pcap_add(ring, VHP_PCAP_FROM_GUEST, frames[i].iov, frames[i].n_iov,
+				frames[i].len_bytes, qp->hdr_bytes);
+}
+
 void
 vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 {
@@ -118,6 +130,8 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 		vr->ops->untake(vr, s->frames + done, n - done);
 		qp->stats.port_full++;
 	}
+	if (unlikely(qp->pcap != NULL))
+		capture(qp, s->frames, done);
 	if (likely(done > 0)) {
 		/* used_bytes is 0: the device wrote nothing (virtio 1.2, 2.7.8.2). */
 		vr->ops->put(vr, s->frames, done);

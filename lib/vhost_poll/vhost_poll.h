@@ -161,6 +161,17 @@ int vhp_control_start(struct vhp_loop *loop, unsigned int rebalance_s);
 /** Before the loop is destroyed. */
 void vhp_control_stop(void);
 
+/* ---- capture -------------------------------------------------------------- */
+
+/**
+ * Capture all frames of all devices that are created from now on, into one pcapng file.
+ * @param path  is made anew
+ */
+int vhp_capture_all(struct vhp_loop *loop, const char *path);
+
+/** After the last device, before the loop: the file is complete. */
+void vhp_capture_end(void);
+
 /* ---- counters ------------------------------------------------------------ */
 
 /**

@@ -69,7 +69,8 @@ read_line(struct command *command, const char *line, struct config *config, stru
 #define PAIR V0 T0
 
 #define OWN                                                                                        \
-	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --config, "      \
+	"--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --pcap, "        \
+	"--config, "                                                                               \
 	"--check, --verbose, "                                                                     \
 	"--version, --help"
 #define EAL  "EAL's before \"--\", others after it"
