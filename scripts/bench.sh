@@ -22,7 +22,8 @@ usage()
 	             [--json FILE] [--plot DIR]
 
 	  --quick         one short round of each, under 60 s
-	  --only GROUP    frames, null, headline, tcp, rr or idle; repeat for more
+	  --only GROUP    frames, null, headline, tcp, rr, idle or qemu; repeat
+	                  for more; without it all (with --quick, all but qemu)
 	  --rounds N      default 5
 	  --ms N          length of each run in milliseconds, default 1000
 	  --backend NAME  only rxpoll, rxpoll-forever, testpmd, testpmd-afp, testpmd-xdp, ovs,

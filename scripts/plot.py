@@ -1,6 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Charts of what scripts/bench.sh --json wrote: plot.py FILE DIRECTORY, one PNG a group."""
+"""
+Charts of what scripts/bench.sh --json wrote: plot.py FILE DIRECTORY, one PNG a group, and
+summary.png: how many times better the daemon is than testpmd.
+"""
 
 import json
 import os
@@ -36,8 +39,32 @@ def chart(group, rows, path):
     plt.close(figure)
 
 
+def summary(rows, path):
+    """One bar for each workload that both did; 1 is "no difference"."""
+    bars = []
+    for r in rows:
+        ratio = r["ratios"].get("testpmd")
+        if r["backend"] == "rxpoll" and ratio:
+            bars.append(("%s (%s)" % (r["workload"], r["guest"]),
+                         ratio if r["better"] == "more" else 1 / ratio))
+    if not bars:
+        return
+    bars.reverse()
+    figure, axis = plt.subplots(layout="constrained", figsize=(9, 1 + 0.24 * len(bars)))
+    axis.barh([b[0] for b in bars], [b[1] for b in bars])
+    axis.axvline(1, color="black", linewidth=0.8)
+    axis.set_xscale("log")
+    axis.set_xlabel("times better than dpdk-testpmd, net_vhost + net_tap")
+    axis.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axis.tick_params(axis="y", labelsize=7)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+    print("chart: " + path)
+
+
 def charts(rows, directory):
     os.makedirs(directory, exist_ok=True)
+    summary(rows, os.path.join(directory, "summary.png"))
     for group in dict.fromkeys(r["group"] for r in rows):
         path = os.path.join(directory, group + ".png")
         chart(group, [r for r in rows if r["group"] == group], path)

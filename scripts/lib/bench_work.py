@@ -15,6 +15,8 @@ from bench_ovs import Ovs
 FRONT_END = "front end"  # guest: the frame generator on the test front end
 VIRTIO_USER = "testpmd"  # guest (a)
 TCP_STACK = "stack"      # guest (b)
+QEMU = "QEMU"            # guest (c)
+QEMU_GUEST = bench_host.ROOT / "scripts/qemu-guest.sh"
 
 BACK_ENDS = {
     "rxpoll": bench_host.Rxpoll, "rxpoll-forever": bench_host.RxpollForever,
@@ -101,9 +103,9 @@ def virtio_user(bench, backend, size, ms):
     try:
         time.sleep(0.3)
         account = Account(backend.pid)
-        n0, t0 = bench.host.rx_packets(backend.iface)
+        n0, t0 = backend.rx_packets()
         time.sleep(ms / 1000)
-        n1, t1 = bench.host.rx_packets(backend.iface)
+        n1, t1 = backend.rx_packets()
         return sample((n1 - n0) / (t1 - t0) / 1e6, "Mpps", account.end(), limit="?")
     finally:
         guest.stop()
@@ -145,10 +147,14 @@ def iperf3(bench, ms, *options, cpu=OTHER_CPU):
     server = Process(bench.guest, bench.dir / bench.new_name("iperf"), "listening",
                      "taskset", "-c", OTHER_CPU, "iperf3", "-s", "-1", "--forceflush")
     try:
-        text = bench.host.run("taskset", "-c", cpu, "iperf3", "-J", "-c", GUEST_ADDR, "-t",
-                              max(1, ms // 1000), "--connect-timeout", 5000, *options)
+        return iperf3_client(bench, ms, cpu, *options)
     finally:
         server.stop()
+
+
+def iperf3_client(bench, ms, cpu, *options):
+    text = bench.host.run("taskset", "-c", cpu, "iperf3", "-J", "-c", GUEST_ADDR, "-t",
+                          max(1, ms // 1000), "--connect-timeout", 5000, *options)
     end = json.loads(text)["end"]
     first = end["sum_received"]["bits_per_second"]
     back = end.get("sum_received_bidir_reverse", {"bits_per_second": 0})["bits_per_second"]
@@ -200,6 +206,33 @@ def tcp(bench, name, ms, quick):
             guest.stop()
     finally:
         backend.stop()
+
+
+def qemu(bench, name, ms, _quick):
+    """A virtual machine with Debian's kernel; emulated where KVM does not work."""
+    out = {}
+    backend = BACK_ENDS[name](bench, name)
+    directory = bench.dir / bench.new_name("qemu")
+    directory.mkdir()
+    try:
+        bench.host.run(QEMU_GUEST, "build", timeout=120)
+        guest = Process(bench.host, bench.dir / bench.new_name("qemu-log"), "", "taskset", "-c",
+                        OTHER_CPU, QEMU_GUEST, "run", "--dir", directory, "--net",
+                        "%s,addr=%s/24" % (backend.socket, GUEST_ADDR))
+        try:
+            bench.host.run(QEMU_GUEST, "wait", "--dir", directory, "--limit", 90, timeout=120)
+            bench.host.run("ip", "addr", "replace", HOST_ADDR + "/24", "dev", backend.iface)
+            for what, options in DIRECTIONS[:2]:
+                account = Account(backend.pid)
+                rate, _ = iperf3_client(bench, ms, OTHER_CPU, *options)
+                used = account.end()
+                out[QEMU, "tcp %s 1" % what] = sample(rate / 1e9, "Gbit/s", used,
+                                                      limit=limit_of_tcp(used))
+        finally:
+            guest.stop()
+    finally:
+        backend.stop()
+    return out
 
 
 def relay_limit(bench, ms, quick):
@@ -324,6 +357,7 @@ GROUPS = {
     "tcp": (tcp, ["rxpoll", "testpmd", "ovs", "tap-limit"]),
     "rr": (rr, ["rxpoll", "rxpoll-forever", "testpmd", "ovs"]),
     "idle": (idle, ["rxpoll", "testpmd"]),
+    "qemu": (qemu, ["rxpoll", "testpmd"]),
 }
 
 __all__ = ["GROUPS", "Sample", "tap_limit", "HOST_ADDR"]
