@@ -137,9 +137,10 @@ look_at(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
 		return -ENOSPC;
 	}
 	cd->engine.caps.pieces = info.feature_flags & RTE_CRYPTODEV_FF_IN_PLACE_SGL;
-	/* Without pieces all has to fit one mbuf. */
+	/* What must not be in pieces has to fit one mbuf. */
+	cd->engine.caps.max_aead_bytes = CRYPTODEV_MBUF_BYTES;
 	cd->engine.caps.max_bytes =
-		cd->engine.caps.pieces ? VHP_CRYPTO_DATA_BYTES : UINT16_MAX & ~63U;
+		cd->engine.caps.pieces ? VHP_CRYPTO_DATA_BYTES : CRYPTODEV_MBUF_BYTES;
 	cryptodev_read_caps(cd->id, &cd->engine.caps);
 	return 0;
 }

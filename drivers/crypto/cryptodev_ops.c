@@ -12,9 +12,6 @@
 
 #include "cryptodev_priv.h"
 
-/* An mbuf's length has 16 bits; a piece is cut where any cipher may be. */
-#define MBUF_BYTES 0xffc0U
-
 /* Memory of mbufs is the guest's or the caller's: nobody frees it. */
 static void
 keep(void *addr, void *opaque)
@@ -45,7 +42,7 @@ append(struct cryptodev *cd, struct rte_mbuf **first, struct rte_mbuf **last, ui
 	size_t bytes)
 {
 	do {
-		uint16_t part = RTE_MIN(bytes, (size_t)MBUF_BYTES);
+		uint16_t part = RTE_MIN(bytes, (size_t)CRYPTODEV_MBUF_BYTES);
 		struct rte_mbuf *m = wrap(cd, addr, part);
 
 		if (m == NULL)

@@ -10,6 +10,9 @@
 /** Operations of one queue, so jobs that it takes. */
 #define CRYPTODEV_DESCS 1024
 
+/** An mbuf's length has 16 bits; data is cut where any cipher may be. */
+#define CRYPTODEV_MBUF_BYTES 0xffc0U
+
 /** Additional data of an AEAD request. */
 #define CRYPTODEV_AAD_MAX 65535
 

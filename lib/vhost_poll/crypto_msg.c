@@ -148,7 +148,8 @@ fill_config(const struct vhp_crypto_dev *crypto, struct virtio_crypto_config *co
 		.aead_algo = caps->aeads,
 		.max_cipher_key_len = caps->max_cipher_key_bytes,
 		.max_auth_key_len = caps->max_auth_key_bytes,
-		.max_size = caps->max_bytes,
+		/* What a request of any kind may have. */
+		.max_size = RTE_MIN(caps->max_bytes, caps->max_aead_bytes),
 	};
 }
 

@@ -60,7 +60,7 @@ can_be_in_place(const struct vhp_crypto_engine *engine, const struct vhp_crypto_
 		end += iov[i].iov_len;
 		if (end >= job->data_bytes)
 			return true;
-		if (!engine->caps.pieces)
+		if (!engine->caps.pieces || session->kind == VHP_CRYPTO_AEAD)
 			return false;
 		if (end > job->cipher_offset &&
 			(end - job->cipher_offset) % session->shape.block_bytes != 0)

@@ -161,7 +161,8 @@ check(const struct vhp_crypto_dev *dev, const struct vhp_frame *f,
 	if (!opcode_fits(req, session))
 		return VIRTIO_CRYPTO_BADMSG;
 	len = read_lengths(req, session->kind);
-	if (len.src > dev->engine->caps.max_bytes)
+	if (len.src > (session->kind == VHP_CRYPTO_AEAD ? dev->engine->caps.max_aead_bytes
+							: dev->engine->caps.max_bytes))
 		return VIRTIO_CRYPTO_ERR;
 	if (!session_fits(session, &len, request) || !chain_fits(f, &len, request))
 		return VIRTIO_CRYPTO_BADMSG;

@@ -83,8 +83,10 @@ struct vhp_crypto_caps {
 	uint64_t ciphers, macs;
 	uint32_t hashes, aeads;
 	uint32_t max_cipher_key_bytes, max_auth_key_bytes;
-	bool pieces; /**< data may lie in pieces that are multiples of the block */
-	uint32_t max_bytes;
+	/** Data may lie in pieces that are multiples of the block; that of AEAD never may. */
+	bool pieces;
+	uint32_t max_bytes;      /**< of one request, */
+	uint32_t max_aead_bytes; /**< of AEAD */
 };
 
 struct vhp_crypto_engine;

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A virtio-crypto device from the driver's side: one data queue and the control queue, both
+ * handed over as rings (virtio 1.2, 5.9). One thread, but for the rings that its user locks.
+ */
+#ifndef CRYPTO_FE_H
+#define CRYPTO_FE_H
+
+#include <linux/virtio_crypto.h>
+
+#include "fe_ring.h"
+
+/** Pieces of one request. */
+#define CFE_SEGS_MAX 64
+
+struct cfe_cfg {
+	const char *path;
+	bool packed;
+	bool event_idx;
+	uint32_t ring_size;
+	uint64_t buffer_bytes; /**< guest memory for requests */
+	uint32_t timeout_ms;
+};
+
+struct cfe {
+	struct cfe_cfg cfg;
+	struct fe_conn conn;
+	struct fe_mem mem;
+	struct fe_ring data, ctrl;
+	uint64_t buffer_gpa;
+	struct virtio_crypto_config config;
+	struct fe_fault fault;
+};
+
+/** Connect, negotiate, read the configuration, start the rings. 0 or -errno, fault says why. */
+int cfe_open(struct cfe *c, const struct cfe_cfg *cfg);
+
+/** Stop and free everything. */
+void cfe_close(struct cfe *c);
+
+/**
+ * One request: add, kick if asked, wait for its end.
+ * @param ndirect  descriptors outside of an indirect table
+ * @param len      (output) used.len
+ * @return 0 or -errno
+ */
+int cfe_request(struct cfe *c, struct fe_ring *r, const struct fe_seg *seg, uint32_t n,
+	uint32_t ndirect, uint32_t *len);
+
+/**
+ * Create a session by the control queue.
+ * @return VIRTIO_CRYPTO_* or -errno
+ */
+int cfe_create(struct cfe *c, const struct virtio_crypto_op_ctrl_req *req, const void *keys,
+	uint32_t key_bytes, uint64_t *id);
+
+/** Destroy one. @return VIRTIO_CRYPTO_* or -errno */
+int cfe_destroy(struct cfe *c, uint32_t opcode, uint64_t id);
+
+/* ---- parts of the program fe-crypto; each returns the number of failures -------- */
+
+int cfe_vectors(struct cfe *c, const char *file, uint64_t seed);
+int cfe_hostile(struct cfe *c, struct cfe *other);
+
+struct cfe_bench {
+	bool wait;
+	unsigned int workers;
+	unsigned int seconds;
+};
+
+int cfe_bench(struct cfe *c, const struct cfe_bench *bench);
+
+#endif
