@@ -94,8 +94,9 @@ class Rig:
         words = [word for name, what in phases.items()
                  for word in ("--phase", name.replace(" ", "_") + ":" + what)]
         done = self.netns.run(
-            *ON_ONE_CPU, FRONT_END, "--socket", self.socket(PORTS.index(port)), *self.far_end(port, layout),
-            "--frames", FRAMES, "--cut", *options, *words, timeout=120, check=False)
+            *ON_ONE_CPU, FRONT_END, "--socket", self.socket(PORTS.index(port)),
+            *self.far_end(port, layout), "--frames", FRAMES, "--cut", "--stall-ms", 30000,
+            *options, *words, timeout=240, check=False)
         lines = re.findall(r"^PHASE (\S+) PASS: guest->host (\d+) frames (\d+) bytes (\d+) cut, "
                            r"host->guest (\d+) frames (\d+) bytes (\d+) cut$", done.stdout, re.M)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -133,6 +134,19 @@ def test_guest_without_offloads(rig, port, layout):
     for numbers in rig.run(port, layout, large, "--offloads", "off", "--direction", "rx",
                            *options).values():
         assert numbers == [0, 0, 0, FRAMES, FRAMES * 65535, FRAMES]
+
+
+@pytest.mark.parametrize("layout,options", [row for row in LAYOUTS if "event" in row[0]],
+                         ids=[name for name, _ in LAYOUTS if "event" in name])
+@pytest.mark.parametrize("port", PORTS)
+def test_o4_tags_and_segmentation(rig, port, layout, options):
+    """O4: none, one or two tags on frames of each protocol, with and without segmentation."""
+    kinds = {"plain": "udp4,udp6,tcp4,tcp6:200:1514", "large": "tso4,tso6:4000:65535"}
+    if "64 KiB UDP" in PHASES:
+        kinds["large UDP"] = "uso4,uso6:4000:65535"
+    for frames, _, _, received, _, _ in rig.run(port, layout, kinds, "--offloads", "on",
+                                                "--vlans", 2, *options).values():
+        assert (frames, received) == (FRAMES, FRAMES)
 
 
 def table():

@@ -41,7 +41,7 @@ def roundtrip(netns, short_dir, *args, iface="vb", count=FRAMES):
     """Runs the test front end; fails unless every frame arrived as it was, and no other."""
     done = netns.run(*ON_ONE_CPU, BUILD / "tests" / "frontend" / "fe-roundtrip",
                      "--socket", short_dir / "vhost0.sock", "--iface", iface,
-                     "--frames", count, *args, timeout=90)
+                     "--frames", count, "--stall-ms", 20000, *args, timeout=120)
     assert "PASS" in done.stdout, done.stdout
     assert " strays 0," in done.stdout, "frames that nobody sent: " + done.stdout
 
@@ -132,6 +132,25 @@ def test_af_packet_interface_goes_and_comes(netns, short_dir):
         assert daemon.alive()
         counters = daemon.stop()
     assert_clean(counters)
+
+
+@pytest.mark.frontend
+@pytest.mark.parametrize("layout", [[], ["--packed"]], ids=["split", "packed"])
+@pytest.mark.parametrize("port,iface", [("net_tap0,iface=tap0,queues=4", "tap0"),
+                                        ("net_af_packet0,iface=va,qpairs=4", "vb")],
+                         ids=["tap", "af_packet"])
+def test_f2_host_reaches_enabled_pairs_only(netns, short_dir, port, iface, layout):
+    """F2: four pairs, one, three, two, four, one: nothing lost on the way."""
+    veth(netns)
+    with Daemon(netns, short_dir, vhost(short_dir, queues=4), port) as daemon:
+        netns.ip("link", "set", iface, "up")
+        done = netns.run(BUILD / "tests" / "frontend" / "fe-steer", "--socket",
+                         short_dir / "vhost0.sock", "--iface", iface, *layout, timeout=90,
+                         check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        counters = daemon.stop()
+    assert_clean(counters)
+    assert sum(counters["net_vhost0:%d receiveq" % i]["pkts"] for i in range(4)) == 6 * 512
 
 
 @needs_testpmd
