@@ -29,14 +29,21 @@ random_gap(struct wk_run *run)
 	fe_spin_ns(gap);
 }
 
+/* Not served by now, and not for want of a CPU. */
+static bool
+is_lost(struct wk_run *run, uint64_t start)
+{
+	uint64_t limit = run->opts->lost_us * 1000ULL, ns = fe_now_ns() - start;
+
+	return ns > limit && ns - limit > fe_sched_waited_ns(&run->sched);
+}
+
 /* Spins until pending(ring); the latency since start is recorded. 0 or -EPROTO. */
 static int
 await_used(struct wk_run *run, struct fe_ring *r, uint64_t start, const char *what)
 {
-	uint64_t end = start + run->opts->lost_us * 1000ULL;
-
 	while (!fe_ring_pending(r)) {
-		if (fe_now_ns() > end)
+		if (is_lost(run, start))
 			return fe_fault(&run->fault,
 				"%s: not served in %u ms after %llu rounds (kicks %llu, saved "
 				"%llu): "
@@ -86,7 +93,9 @@ round_rx(struct wk_run *run)
 	if (wk_host_send(run) != 0)
 		return -EPROTO;
 	if (by_call) {
-		rc = fe_ring_wait(r, run->opts->lost_us);
+		do
+			rc = fe_ring_wait(r, run->opts->lost_us);
+		while (rc == 0 && !is_lost(run, start));
 		if (rc != 1)
 			return fe_fault(&run->fault, "receive: %s",
 				rc == 0 ? "not served: lost wake-up" : "used, but no call came");
