@@ -4,6 +4,7 @@
  * is elsewhere.
  */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@
 #include "crypto.h"
 #include "drivers.h"
 #include "eal.h"
+#include "notify.h"
 #include "options.h"
 #include "service.h"
 #include "vhp_crypto.h"
@@ -68,7 +70,9 @@ run(struct config *config, const struct eal *eal)
 		goto destroy_devices;
 
 	print_ready(config, &eal->lcores);
+	notify("READY=1");
 	status = service_run(service) == 0 ? EXIT_OK : EXIT_FAILED;
+	notify("STOPPING=1");
 	vhp_stats_summary(stdout);
 
 destroy_devices:
@@ -113,6 +117,16 @@ free_eal:
 	return status;
 }
 
+/* vhost-user, "Backend program conventions": other options do not count then. */
+static bool
+asks_capabilities(int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++)
+		if (strcmp(argv[i], "--print-capabilities") == 0)
+			return true;
+	return false;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -121,6 +135,10 @@ main(int argc, char **argv)
 	int status = EXIT_OK;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (asks_capabilities(argc, argv)) {
+		printf("{\n  \"type\": \"net\"\n}\n");
+		return EXIT_OK;
+	}
 	config_init(&config);
 	if (options_parse(argc, argv, &config, &why) < 0)
 		status = EXIT_MISTAKE;

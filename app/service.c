@@ -12,6 +12,7 @@
 #include "check.h"
 #include "crypto.h"
 #include "eal.h"
+#include "notify.h"
 #include "options.h"
 #include "ports.h"
 #include "reload.h"
@@ -22,7 +23,8 @@ struct service {
 	unsigned int n_pollers;
 	struct vhp_loop *loop;
 	int signal_fd;
-	int stats_fd; /* timer of --stats, -1: none */
+	int stats_fd;    /* timer of --stats, -1: none */
+	int watchdog_fd; /* timer of the service manager's, -1: none */
 	struct timespec printed;
 	struct vhp_port **ports;       /* per pair, NULL: not open */
 	struct vhp_net_dev **devices;  /* per pair, NULL: not made */
@@ -222,10 +224,13 @@ on_signal(void *ctx, uint32_t events)
 	(void)events;
 	if (read(service->signal_fd, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_signo == SIGHUP)
+	if (info.ssi_signo == SIGHUP) {
+		notify_reloading();
 		reload(service);
-	else
+		notify("READY=1");
+	} else {
 		vhp_loop_stop(service->loop);
+	}
 }
 
 static void
@@ -257,6 +262,35 @@ watch_signals(struct service *service)
 	return vhp_loop_watch(service->loop, service->signal_fd, EPOLLIN, on_signal, service);
 }
 
+static void
+on_watchdog(void *ctx, uint32_t events)
+{
+	struct service *service = ctx;
+	uint64_t ticks;
+
+	(void)events;
+	if (read(service->watchdog_fd, &ticks, sizeof(ticks)) == sizeof(ticks) &&
+		vhp_pollers_progress())
+		notify("WATCHDOG=1");
+}
+
+/* Twice as often as the service manager wants it at least. */
+static int
+start_watchdog(struct service *service)
+{
+	uint64_t us = notify_watchdog_us() / 2;
+	struct itimerspec every = {0};
+
+	if (us == 0)
+		return 0;
+	every.it_value.tv_sec = every.it_interval.tv_sec = (time_t)(us / 1000000);
+	every.it_value.tv_nsec = every.it_interval.tv_nsec = (long)(us % 1000000) * 1000;
+	service->watchdog_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (service->watchdog_fd < 0 || timerfd_settime(service->watchdog_fd, 0, &every, NULL) != 0)
+		return -errno;
+	return vhp_loop_watch(service->loop, service->watchdog_fd, EPOLLIN, on_watchdog, service);
+}
+
 static int
 start_stats(struct service *service)
 {
@@ -282,7 +316,7 @@ service_create(struct config *config, unsigned int n_pollers)
 		return NULL;
 	service->config = config;
 	service->n_pollers = n_pollers;
-	service->signal_fd = service->stats_fd = -1;
+	service->signal_fd = service->stats_fd = service->watchdog_fd = -1;
 	service->ports = calloc(config->n_pairs + 1, sizeof(*service->ports));
 	service->devices = calloc(config->n_pairs + 1, sizeof(*service->devices));
 	service->loop = vhp_loop_create();
@@ -292,6 +326,8 @@ service_create(struct config *config, unsigned int n_pollers)
 		rc = watch_signals(service);
 	if (rc == 0)
 		rc = start_stats(service);
+	if (rc == 0)
+		rc = start_watchdog(service);
 	if (rc == 0)
 		return service;
 	service_destroy(service);
@@ -379,6 +415,7 @@ service_destroy(struct service *service)
 {
 	if (service == NULL)
 		return;
+	close_watched(service, service->watchdog_fd);
 	close_watched(service, service->stats_fd);
 	close_watched(service, service->signal_fd);
 	vhp_loop_destroy(service->loop);

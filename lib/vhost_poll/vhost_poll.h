@@ -93,6 +93,12 @@ int vhp_pollers_start(const struct vhp_poller_conf *conf);
 /** Stop and join all pollers; every device must have been destroyed before. */
 void vhp_pollers_stop(void);
 
+/**
+ * Has every poller made a pass since the last call, or does it sleep? The first call is
+ * answered for the time since the start.
+ */
+bool vhp_pollers_progress(void);
+
 /* ---- vhost-user network devices ----------------------------------------- */
 
 /** One net_vhost device. Strings are copied. */

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What an operator looks at: the live table, the exporter; and what migration asks for."""
 
+import json
 import re
 import select
+import shutil
+import signal
 import socket
 import struct
 import subprocess
+from xml.etree import ElementTree
 
-from daemon import ROOT, wait_until
+from daemon import BINARY, BUILD, ROOT, wait_until
 from frontend import Bench
 
 TOP = ROOT / "scripts" / "rxpoll-top"
@@ -155,3 +159,58 @@ def test_rarp_of_the_destination(netns, short_dir):
         assert frame[14:22] == struct.pack(">HHBBH", 1, 0x0800, 6, 4, 3)
         assert frame[22:28] == frame[32:38] == mac
         bench.end()
+
+
+# ---- the host around it ------------------------------------------------------------
+
+
+def test_notify(netns, short_dir):
+    """The service manager hears of start, life, reload and end."""
+    path = short_dir / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(path))
+        manager.settimeout(30)
+        text = "[net_vhost0]\niface = %s/v0\n[net_tap0]\niface = tap0\n" % short_dir
+        (short_dir / "rxpoll.ini").write_text(text)
+        command = netns.command("env", "NOTIFY_SOCKET=%s" % path, "WATCHDOG_USEC=200000", BINARY,
+                                "--file-prefix", netns.name, "--no-huge", "--", "--config",
+                                short_dir / "rxpoll.ini")
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as daemon:
+            try:
+                assert wait_message(manager, "READY=1") == []
+                for _ in range(3):
+                    wait_message(manager, "WATCHDOG=1")
+                daemon.send_signal(signal.SIGHUP)
+                wait_message(manager, "RELOADING=1")
+                wait_message(manager, "READY=1")
+                daemon.terminate()
+                wait_message(manager, "STOPPING=1")
+                assert daemon.wait(20) == 0
+            finally:
+                daemon.kill()
+    shutil.rmtree("/var/run/dpdk/" + netns.name, ignore_errors=True)
+
+
+def wait_message(manager, wanted):
+    """Returns what came before."""
+    before = []
+    while True:
+        message = manager.recv(4096).decode()
+        if message.split("\n")[0] == wanted:
+            return before
+        before.append(message)
+
+
+def test_descriptions():
+    """What QEMU and libvirt read of the program, and the example for libvirt."""
+    said = subprocess.run([BINARY, "--vdev", "none", "--print-capabilities"], timeout=60,
+                          capture_output=True, check=True, text=True).stdout
+    assert json.loads(said) == {"type": "net"}
+    described = json.loads((BUILD / "config" / "50-dpdk-vhost-rxpoll.json").read_text())
+    assert described["type"] == "net"
+    assert described["binary"].endswith("/bin/dpdk-vhost-rxpoll")
+    assert set(described) == {"description", "type", "binary"}
+    domain = ElementTree.parse(ROOT / "config" / "libvirt-domain.xml")
+    source = domain.find("devices/interface[@type='vhostuser']/source")
+    assert source.get("mode") == "client" and source.get("path").endswith(".sock")
+    assert domain.find("memoryBacking/access").get("mode") == "shared"
