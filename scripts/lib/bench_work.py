@@ -155,7 +155,10 @@ def iperf3(bench, ms, *options, cpu=OTHER_CPU):
 def iperf3_client(bench, ms, cpu, *options):
     text = bench.host.run("taskset", "-c", cpu, "iperf3", "-J", "-c", GUEST_ADDR, "-t",
                           max(1, ms // 1000), "--connect-timeout", 5000, *options)
-    end = json.loads(text)["end"]
+    result = json.loads(text)
+    end = result["end"]
+    if "sum_received" not in end:
+        raise Failed("iperf3: %s" % result.get("error", "no figure"))
     first = end["sum_received"]["bits_per_second"]
     back = end.get("sum_received_bidir_reverse", {"bits_per_second": 0})["bits_per_second"]
     return first, back
