@@ -21,7 +21,7 @@ def parse():
     p.add_argument("--quick", action="store_true", help="one short round, under 60 s")
     p.add_argument("--only", choices=sorted(GROUPS), action="append", help="this group; repeat")
     p.add_argument("--rounds", type=int, help="default 5, with --quick 1")
-    p.add_argument("--ms", type=int, help="length of each run; default 1000, with --quick 400")
+    p.add_argument("--ms", type=int, help="length of each run; default 1000, with --quick 300")
     p.add_argument("--backend", action="append", help="only this one; repeat")
     p.add_argument("--json", help="file for one JSON object a line")
     p.add_argument("--plot", help="directory for PNG charts")
@@ -30,7 +30,7 @@ def parse():
     p.add_argument("--tag", required=True, help=argparse.SUPPRESS)
     a = p.parse_args()
     a.rounds = a.rounds or (1 if a.quick else 5)
-    a.ms = a.ms or (400 if a.quick else 1000)
+    a.ms = a.ms or (300 if a.quick else 1000)
     return a
 
 
