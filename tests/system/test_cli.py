@@ -67,7 +67,8 @@ MISTAKES = [
     ([*PAIR, "--frobnicate"],
      '--frobnicate: unknown option (EAL\'s before "--", others after it)'),
     ([*PAIR, "--", "--frobnicate"], "--frobnicate: unknown option "
-     "(--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --check, --verbose, --version, --help)"),
+     "(--poll-us, --poll-us-max, --poll-waste, --rebalance, --rx-poll, --stats, --pcap, "
+     "--config, --check, --verbose, --version, --help)"),
     ([*PAIR, "--stats", "1"], '--stats: on the wrong side (after "--")'),
     ([*PAIR, "--", "--stats", "never"], '--stats = "never": not a number (1..86400)'),
     ([*PAIR, "--", "--poll-us", "1000001"],
