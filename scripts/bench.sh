@@ -23,7 +23,8 @@ usage()
 
 	  --quick         one short round of each, under 60 s
 	  --only GROUP    frames, null, headline, tcp, rr, idle or qemu; repeat
-	                  for more; without it all (with --quick, all but qemu)
+	                  for more; without it all (with --quick, all but qemu).
+	                  crypto: a table of its own; nothing but --quick goes with it
 	  --rounds N      default 5
 	  --ms N          length of each run in milliseconds, default 1000
 	  --backend NAME  only rxpoll, rxpoll-forever, testpmd, testpmd-afp, testpmd-xdp, ovs,
@@ -83,6 +84,12 @@ main()
 		tests/bench/bench-guest tests/bench/bench-relay tests/bench/bench-rr \
 		tests/bench/bench-tap \
 		>"$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }
+	if [ "${1:-} ${2:-}" = "--only crypto" ]; then
+		ninja -C "$build" tests/frontend/fe-crypto >"$dir/build.log" 2>&1 ||
+			{ cat "$dir/build.log" >&2; exit 1; }
+		/usr/bin/python3 "$here/lib/bench_crypto.py" --build "$build" "${@:3}"
+		return
+	fi
 	/usr/bin/python3 "$here/lib/bench_main.py" --build "$build" --dir "$dir" \
 		--tag "$tag" "$@" &
 	child=$!
