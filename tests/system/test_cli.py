@@ -184,7 +184,7 @@ def test_help_and_man_page_agree(host):
 
     described, section = {}, None
     for line in MAN.read_text(encoding="utf-8").splitlines():
-        if head := re.match(r"\.(Sh OPTIONS|Ss net_\w+|Sh|Ss)", line):
+        if head := re.match(r"\.(Sh OPTIONS|Ss (?:net|vhost)_\w+|Sh|Ss)", line):
             section = head[1][3:] if len(head[1]) > 2 else None
         if section and line.startswith(".It Fl -"):
             described.setdefault(section, []).append(line.split()[2][1:])
@@ -193,5 +193,5 @@ def test_help_and_man_page_agree(host):
             names = re.split(r" Ns | Cm ", line[len(".It Cm "):])[0].split(" , ")
             described.setdefault(section, []).extend(names)
     assert described == shown
-    assert set(shown) == {"OPTIONS", "net_vhost", "net_tap", "net_af_packet"}
+    assert set(shown) == {"OPTIONS", "net_vhost", "net_tap", "net_af_packet", "vhost_crypto"}
     assert all(shown.values())
