@@ -53,6 +53,7 @@ enum option_id {
 	O_PEER_PACKED,
 	O_CUT,
 	O_PHASE,
+	O_WITHOUT,
 	O_HELP,
 };
 
@@ -77,6 +78,7 @@ static const struct option options[] = {
 	{"in-order", no_argument, NULL, O_IN_ORDER},
 	{"direction", required_argument, NULL, O_DIRECTION},
 	{"offloads", required_argument, NULL, O_OFFLOADS},
+	{"without", required_argument, NULL, O_WITHOUT},
 	{"kinds", required_argument, NULL, O_KINDS},
 	{"vlans", required_argument, NULL, O_VLANS},
 	{"min-len", required_argument, NULL, O_MIN},
@@ -119,6 +121,7 @@ static const char usage[] =
 	"  --ring-size N       64..32768 (256)\n"
 	"  --regions N         memory regions (2); --adjacent: without holes\n"
 	"  --offloads on|off   accept checksum and segmentation features (off)\n"
+	"  --without N         do not accept this feature bit, after --offloads\n"
 	"  --kinds A,B,...     raw udp4 udp6 tcp4 tcp6 tso4 tso6 ufo4 ufo6 uso4 uso6 (all "
 	"allowed)\n"
 	"  --vlans N           0..2 tags per frame (0)\n"
@@ -230,6 +233,9 @@ feature_option(struct rt_opts *o, int id, const char *arg)
 	case O_OFFLOADS:
 		*f = fe_opt_choice("offloads", arg, on_off) ? *f | FE_NET_OFFLOADS
 							    : *f & ~FE_NET_OFFLOADS;
+		return true;
+	case O_WITHOUT:
+		set_bit(f, (unsigned int)fe_opt_number("without", arg, 0, 63), false);
 		return true;
 	case O_DIRECT:
 		o->chain = FE_CHAIN_DIRECT;
