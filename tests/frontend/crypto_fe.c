@@ -97,6 +97,24 @@ cfe_close(struct cfe *c)
 }
 
 int
+cfe_await(struct cfe *c, struct fe_ring *r)
+{
+	int rc;
+
+	fe_ring_publish(r);
+	if (fe_ring_arm(r, 0))
+		return 0;
+	fe_ring_kick(r);
+	/* A call may be one for the request before, whose answer was seen without it. */
+	do {
+		rc = fe_ring_wait(r, c->cfg.timeout_ms * 1000);
+		if (rc <= 0)
+			return rc == 0 ? -ETIMEDOUT : rc;
+	} while (!fe_ring_pending(r));
+	return 0;
+}
+
+int
 cfe_request(struct cfe *c, struct fe_ring *r, const struct fe_seg *seg, uint32_t n,
 	uint32_t ndirect, uint32_t *len)
 {
@@ -105,13 +123,9 @@ cfe_request(struct cfe *c, struct fe_ring *r, const struct fe_seg *seg, uint32_t
 
 	if (rc < 0)
 		return rc;
-	fe_ring_publish(r);
-	if (!fe_ring_arm(r, 0)) {
-		fe_ring_kick(r);
-		rc = fe_ring_wait(r, c->cfg.timeout_ms * 1000);
-		if (rc <= 0)
-			return rc == 0 ? -ETIMEDOUT : rc;
-	}
+	rc = cfe_await(c, r);
+	if (rc < 0)
+		return rc;
 	rc = fe_ring_used(r, &done, 1);
 	if (rc == 0)
 		return -ETIMEDOUT;

@@ -38,6 +38,9 @@ int cfe_open(struct cfe *c, const struct cfe_cfg *cfg);
 /** Stop and free everything. */
 void cfe_close(struct cfe *c);
 
+/** Publish what was added, kick if asked, wait until something is used. Returns 0 or -errno. */
+int cfe_await(struct cfe *c, struct fe_ring *r);
+
 /**
  * One request: add, kick if asked, wait for its end.
  * @param ndirect  descriptors outside of an indirect table

@@ -127,11 +127,7 @@ row_no_status(struct cfe *c, struct cfe *other, uint64_t id)
 	(void)id;
 	failed += cfe_request(c, &c->data, only, 1, 1, &used) != 0 || used != 0;
 	fe_ring_add_raw(&c->data, turned, 2, 9);
-	fe_ring_publish(&c->data);
-	if (!fe_ring_arm(&c->data, 0)) {
-		fe_ring_kick(&c->data);
-		failed += fe_ring_wait(&c->data, c->cfg.timeout_ms * 1000) != 1;
-	}
+	failed += cfe_await(c, &c->data) != 0;
 	return failed + (fe_ring_used(&c->data, &done, 1) != 1 || done.len != 0);
 }
 
