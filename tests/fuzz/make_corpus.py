@@ -307,11 +307,46 @@ def device_corpus():
         yield name, text.encode()
 
 
+# ---- the INI file: fuzz_config.c -------------------------------------------------------
+
+PAIR = '[net_vhost0]\niface = /a\n[net_tap0]\n'
+INI_FILES = {
+    'pair': PAIR,
+    'options': '[options]\npoll-us = 50\nstats = 10\nrebalance = off\n' + PAIR,
+    'pollers': '[poller 0]\ncpu = 0\n[poller 1]\ncpu = 1\n' + PAIR,
+    'poller_twice': '[poller 0]\ncpu = 0\n[poller 0]\ncpu = 1\n',
+    'poller_missing': '[poller 1]\ncpu = 1\n',
+    'rates': '[net_vhost0]\niface = /a\nrate = 100M/1G\nrate-pps = 5k\n[net_tap0]\n',
+    'comments': '# one\n  [net_vhost0] # two\niface = /a#three\n\n[net_tap0]\nmac = fixed \\# x\n',
+    'empty_value': '[net_vhost0]\niface =\n[net_tap0]\n',
+    'before_section': 'iface = /a\n',
+    'no_name': '[]\n',
+    'not_closed': '[net_vhost0\n',
+    'no_key': '[options]\n= 5\n',
+    'key_twice': '[options]\npoll-us = 5\npoll-us = 6\n',
+    'section_twice': PAIR + PAIR,
+    'unknown_section': '[net_vhst0]\niface = /a\n',
+    'unknown_option': '[options]\npol-us = 5\n',
+    'long_name': '[net_vhost' + '0' * 80 + ']\n',
+    'long_value': '[net_vhost0]\niface = /' + 'x' * 300 + '\n',
+    'many_keys': '[net_vhost0]\n' + 'iface = /a\n' * 80,
+    'control_characters': '[net_vhost0]\r\niface = /\x01\t\x1b\x00x\r\n',
+    'no_newline': '[options]\npoll-us = auto',
+    'crypto': '[crypto_openssl0]\n[vhost_crypto0]\niface = /c\ncryptodev = crypto_openssl0\n',
+}
+
+
+def config_corpus():
+    for name, text in INI_FILES.items():
+        yield name, text.encode()
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1
                         else pathlib.Path(__file__).parent / 'corpus')
     for fuzzer, corpus in (('ring', ring_corpus), ('message', message_corpus),
-                           ('gate', gate_corpus), ('device', device_corpus)):
+                           ('gate', gate_corpus), ('device', device_corpus),
+                           ('config', config_corpus)):
         directory = root / fuzzer
         directory.mkdir(parents=True, exist_ok=True)
         for old in directory.iterdir():
