@@ -11,11 +11,11 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build=$root/build-fuzz
 
 if [ $# -lt 1 ] || ! [[ $1 =~ ^[1-9][0-9]*$ ]]; then
-	echo "usage: $prog SECONDS [NAME]      NAME: one of config, device, gate, message, ring" >&2
+	echo "usage: $prog SECONDS [NAME]      NAME: one of config, crypto, device, gate, message, ring" >&2
 	exit 2
 fi
 seconds=$1
-names=${2:-config device gate message ring}
+names=${2:-config crypto device gate message ring}
 
 if [ ! -e "$build/build.ninja" ]; then
 	CC=clang-14 meson setup "$build" "$root" -Dfuzz=true -Dtests=enabled \

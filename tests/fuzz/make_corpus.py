@@ -341,12 +341,65 @@ def config_corpus():
         yield name, text.encode()
 
 
+# ---- crypto requests: fuzz_crypto.c ------------------------------------------------------
+
+CIPHER_CREATE, HASH_CREATE, MAC_CREATE, AEAD_CREATE = 0x0002, 0x0102, 0x0202, 0x0302
+CIPHER_ENCRYPT, HASH, MAC, AEAD_ENCRYPT, AEAD_DECRYPT = 0x0000, 0x0100, 0x0200, 0x0300, 0x0301
+
+
+def control(opcode, union, op_type=0):
+    """A create request of 72 bytes, and its key."""
+    head = struct.pack('<IIII', opcode, 0, 0, 0)
+    body = (union + bytes(48))[:48] + struct.pack('<II', op_type, 0)
+    return head + body + b'k' * 64
+
+
+def request(opcode, union, data, op_type=0, writable=(64, 64, 64, 64)):
+    """A data request of 72 bytes in one piece with its data."""
+    head = struct.pack('<IIQII', opcode, 0, 0, 0, 0)
+    body = (union + bytes(40))[:40] + struct.pack('<II', op_type, 0)
+    cuts = bytes([0, *writable]) + bytes(11)
+    return bytes([len(writable), 0]) + cuts + head + body + data
+
+
+def crypto_corpus():
+    # algorithm 16: an IV of 16 bytes, any length; 1: an IV of one byte, blocks.
+    cipher = control(CIPHER_CREATE, struct.pack('<IIII', 16, 16, 1, 0), 1)
+    blocks = control(CIPHER_CREATE, struct.pack('<IIII', 1, 16, 1, 0), 1)
+    para = struct.pack('<IIII', 16, 100, 100, 0)
+    yield 'cipher', b'\0' + cipher + request(CIPHER_ENCRYPT, para, bytes(116), 1)
+    yield 'blocks', b'\0' + blocks + request(CIPHER_ENCRYPT, struct.pack('<IIII', 1, 96, 96, 0),
+                                             bytes(97), 1)
+    yield 'no_room', b'\0' + cipher + request(CIPHER_ENCRYPT, para, bytes(116), 1, (100,))
+    yield 'too_short', b'\0' + cipher + request(CIPHER_ENCRYPT, para, bytes(115), 1)
+    yield 'wraps', b'\0' + cipher + request(
+        CIPHER_ENCRYPT, struct.pack('<IIII', 16, 2**32 - 16, 2**32 - 1, 0), bytes(116), 1)
+    hashed = control(HASH_CREATE, struct.pack('<II', 1, 20))
+    yield 'hash', b'\0' + hashed + request(HASH, struct.pack('<II', 64, 20), bytes(64))
+    mac = control(MAC_CREATE, struct.pack('<IIII', 1, 20, 16, 0))
+    yield 'mac', b'\0' + mac + request(MAC, struct.pack('<II', 64, 20), bytes(64))
+    aead = struct.pack('<IIIIII', 12, 16, 16, 8, 1, 0)
+    sealed = struct.pack('<IIIIII', 12, 8, 64, 80, 0, 0)
+    yield 'aead', b'\0' + control(AEAD_CREATE, aead) + request(AEAD_ENCRYPT, sealed, bytes(84))
+    opened = struct.pack('<IIIIII', 12, 16, 16, 8, 2, 0)
+    yield 'aead_open', b'\0' + control(AEAD_CREATE, opened) + request(
+        AEAD_DECRYPT, struct.pack('<IIIIII', 12, 8, 80, 64, 0, 0), bytes(100))
+    chain = struct.pack('<IIIII', 2, 1, 16, 16, 1) + bytes(28)
+    yield 'chain', b'\0' + control(CIPHER_CREATE, chain, 2) + request(
+        CIPHER_ENCRYPT, struct.pack('<IIIIIIIIII', 16, 64, 64, 0, 64, 0, 64, 0, 20, 0),
+        bytes(80), 2)
+    message = struct.pack('<qIIIIIIBBBBIQQ', 0, 16, 16, 0, 0, 0, 0, 1, 1, 0, 0, 0, 0, 0)
+    yield 'message', b'\1' + message + bytes(632 - len(message)) + request(
+        CIPHER_ENCRYPT, para, bytes(116), 1)
+    yield 'message_cut', b'\1' + message
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1
                         else pathlib.Path(__file__).parent / 'corpus')
     for fuzzer, corpus in (('ring', ring_corpus), ('message', message_corpus),
                            ('gate', gate_corpus), ('device', device_corpus),
-                           ('config', config_corpus)):
+                           ('config', config_corpus), ('crypto', crypto_corpus)):
         directory = root / fuzzer
         directory.mkdir(parents=True, exist_ok=True)
         for old in directory.iterdir():
