@@ -81,7 +81,10 @@ vhp_gate_check_header(const struct vhp_vu_header *header)
 	if (info->payload == VHP_PAYLOAD_MEM) {
 		if (header->size > sizeof(struct vhp_vu_mem_table))
 			return "payload too long";
-	} else if (header->size != info->size_bytes && !info->any_size) {
+	} else if (info->any_size) {
+		if (header->size > VU_MAX_PAYLOAD_BYTES)
+			return "payload too long";
+	} else if (header->size != info->size_bytes) {
 		return "payload of the wrong size";
 	}
 	return NULL;

@@ -184,6 +184,9 @@ def message_corpus():
         yield name, message_input(request, payload)
     for name, request in FILES.items():
         yield name, message_input(request, struct.pack('<Q', 1), [event])
+    yield 'get_config', message_input(24, struct.pack('<III', 0, 56, 0) + bytes(56))
+    yield 'get_config_too_large', message_input(24, b'', size=2**32 - 2)
+    yield 'close_crypto_session', message_input(27, bytes(8))
     yield 'set_vring_kick_without_fd', message_input(12, struct.pack('<Q', 1 | NO_FD))
     yield 'set_vring_kick_with_a_file', message_input(12, struct.pack('<Q', 1), [small])
     yield 'set_mem_table_one', message_input(5, mem_table([region(0)]), [small])

@@ -82,6 +82,9 @@ crypto_messages(void **state)
 			assert_true(vhp_request_info(crypto_requests[i])->own);
 			msg.n_fds = 1;
 			check_refused("with a descriptor", &msg);
+			msg.n_fds = 0;
+			msg.header.size = VU_MAX_PAYLOAD_BYTES + 1;
+			check_refused("too long", &msg);
 		}
 	}
 }
