@@ -34,7 +34,6 @@ copy(const struct iovec *to, uint32_t n_to, const struct iovec *from, uint32_t n
 		vhp_iov_read(from, n_from, from_offset + done, to[i].iov_base, part);
 		done += part;
 	}
-	RTE_SET_USED(done);
 }
 
 /* Room in the arena; NULL until requests before this one are done. */

@@ -291,3 +291,25 @@ bn_rtt_print(struct bn_rtt *r, uint64_t run_ns)
 		percentile_us(r, 99.9));
 	fflush(stdout);
 }
+
+int
+bn_enter_netns(const char *name)
+{
+	char path[256];
+	int before_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (before_fd < 0 || fd < 0 || setns(fd, CLONE_NEWNET) < 0)
+		bn_die(path);
+	close(fd);
+	return before_fd;
+}
+
+void
+bn_leave_netns(int before_fd)
+{
+	if (setns(before_fd, CLONE_NEWNET) < 0)
+		bn_die("setns");
+	close(before_fd);
+}

@@ -80,4 +80,10 @@ void bn_no_delay(int fd);
 /** Send one burst. */
 void bn_sender_burst(struct bn_sender *s);
 
+/** Go into a network namespace of /run/netns. Returns the one left, for bn_leave_netns(). */
+int bn_enter_netns(const char *name);
+
+/** Go back to what bn_enter_netns() returned. */
+void bn_leave_netns(int before_fd);
+
 #endif /* BENCH_UTIL_H */

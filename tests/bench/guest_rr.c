@@ -4,8 +4,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -30,18 +28,10 @@ tcp_socket(void)
 static int
 socket_in(const char *netns)
 {
-	char path[256];
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there, fd;
+	int before_fd = bn_enter_netns(netns);
+	int fd = tcp_socket();
 
-	snprintf(path, sizeof(path), "/run/netns/%s", netns);
-	there = open(path, O_RDONLY | O_CLOEXEC);
-	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET) < 0)
-		bn_die(path);
-	fd = tcp_socket();
-	if (setns(here, CLONE_NEWNET) < 0)
-		bn_die("setns");
-	close(here);
-	close(there);
+	bn_leave_netns(before_fd);
 	return fd;
 }
 

@@ -7,7 +7,6 @@
  * Between them are two queues of buffers without descriptors, notifications or checks.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
@@ -94,18 +93,10 @@ run(void *arg)
 static int
 tap_in(const char *netns, const char *name)
 {
-	char path[256];
-	int here = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), there, fd;
+	int before_fd = bn_enter_netns(netns);
+	int fd = bn_tap_open(name, OFFLOADS);
 
-	snprintf(path, sizeof(path), "/run/netns/%s", netns);
-	there = open(path, O_RDONLY | O_CLOEXEC);
-	if (here < 0 || there < 0 || setns(there, CLONE_NEWNET) < 0)
-		bn_die(path);
-	fd = bn_tap_open(name, OFFLOADS);
-	if (setns(here, CLONE_NEWNET) < 0)
-		bn_die("setns");
-	close(here);
-	close(there);
+	bn_leave_netns(before_fd);
 	return fd;
 }
 

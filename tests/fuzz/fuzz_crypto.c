@@ -138,8 +138,7 @@ make_session(struct input *in, bool by_message, struct vhp_crypto_dev *dev, uint
 	if (by_message) {
 		size_t have = input_bytes(in, message, sizeof(message));
 
-		status = vhp_crypto_parse_message(message,
-			have == sizeof(message) ? sizeof(message) : (uint32_t)have, &params);
+		status = vhp_crypto_parse_message(message, (uint32_t)have, &params);
 	} else {
 		struct iovec keys = {message, 64};
 
