@@ -28,6 +28,8 @@
 #define BLOCK_BYTES 16
 #define DATA_MAX    16384
 #define WORKERS_MAX 64
+/* Some 100 ms of an emulated CPU: many of its timer ticks, or where it starts decides. */
+#define CALIB_LOOPS 20000000
 
 static double
 now_s(void)
@@ -235,7 +237,7 @@ do_calib(void)
 		CPU_ZERO(&set);
 		CPU_SET(i, &set);
 		sched_setaffinity(0, sizeof(set), &set);
-		for (unsigned k = 0; k < 4000000; k++)
+		for (unsigned k = 0; k < CALIB_LOOPS; k++)
 			n += k;
 		_exit(0);
 	}

@@ -137,6 +137,7 @@ static int
 negotiate(struct fe *fe)
 {
 	uint64_t have, proto;
+	struct msg owner;
 
 	fe->features = (1ULL << VIRTIO_F_VERSION_1) | (1ULL << VIRTIO_NET_F_MRG_RXBUF) |
 		       (1ULL << F_PROTOCOL_FEATURES);
@@ -150,7 +151,8 @@ negotiate(struct fe *fe)
 		return -EIO;
 	}
 	if (ask_u64(fe, GET_PROTOCOL_FEATURES, &proto) ||
-		set_u64(fe, SET_PROTOCOL_FEATURES, 0, -1) || set_u64(fe, SET_OWNER, 0, -1) ||
+		set_u64(fe, SET_PROTOCOL_FEATURES, 0, -1) ||
+		send_msg(fe, &owner, SET_OWNER, 0, -1) ||
 		set_u64(fe, SET_FEATURES, fe->features, -1))
 		return -EIO;
 	return 0;

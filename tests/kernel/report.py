@@ -38,6 +38,9 @@ class Plan:
                 self.take(line.rstrip())
 
     def take(self, line):
+        if line.startswith("res load "):
+            self.checks.append((False, line))
+            return
         m = re.match(r"res (\S+) (\S+) status=(\d+) ?(.*)", line)
         if m:
             kind, variant, status, rest = m.groups()
@@ -51,8 +54,6 @@ class Plan:
             if 0 < calib < float("inf"):
                 self.best_calib = min(self.best_calib or calib, calib)
             return
-        if re.match(r"res load \S+", line):
-            self.checks.append((False, line))
         m = re.match(r"check (pass|FAIL) (.*)", line)
         if m:
             self.checks.append((m.group(1) == "pass", m.group(2)))
@@ -155,8 +156,9 @@ class Report:
         window = plan.any("pair", "baseline", "window_us")
         for variant, low in (("baseline", True), ("mainline", False), ("rxpoll", False),
                              ("rxpoll=0", True)):
-            # The least of all rounds: a busy machine only makes it longer.
-            got = plan.any("pair", variant, "min_us")
+            # The least of all rounds shows that it need not wait. That it waits, the median
+            # shows: a busy machine now and then lets the front end miss its moment.
+            got = plan.any("pair", variant, "median_us" if low else "min_us")
             self.bar(got, f"lost: pair: {variant}: us until a frame is received that came with "
                      "transmit work", lambda v, low=low: v > window / 2 if low else v < window / 2,
                      "baseline waits for a window, the others do not")

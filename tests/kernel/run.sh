@@ -174,13 +174,13 @@ install_needs
 fetch_kernel
 echo "kernel $KREL"
 mkdir -p "$WORK/bin"
-build_modules
-check_same_source vhost_net rxpoll
-check_same_source virtio_crypto wait
 if [ -n "$check_only" ] || { [ -z "$short" ] && [ ${#plans[@]} = 6 ]; }; then
 	check_patches vhost_net rxpoll
 	check_patches virtio_crypto wait
 fi
+build_modules
+check_same_source vhost_net rxpoll
+check_same_source virtio_crypto wait
 if [ -z "$check_only" ]; then
 	gcc -O2 -Wall -Wextra -D_GNU_SOURCE -static -o "$WORK/bin/fe" "$HERE"/fe_*.c &&
 		gcc -O2 -Wall -Wextra -D_GNU_SOURCE -static -o "$WORK/bin/alg" "$HERE/alg.c" ||
