@@ -77,13 +77,6 @@ watch_all(struct vhp_poller *p, struct vhp_qpair *qp)
 	return ret;
 }
 
-static void
-disarm(struct vhp_vring *vr)
-{
-	if (vr->running && vr->armed)
-		vr->ops->disarm(vr);
-}
-
 /* Lock held. */
 static int
 attach(struct vhp_poller *p, struct vhp_qpair *qp)
@@ -97,9 +90,7 @@ attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	if (ret < 0)
 		return ret;
 	/* Its last poller may have been asleep when it was taken away. */
-	disarm(&qp->tx);
-	disarm(&qp->rx);
-	qp->pq->wait = VHP_PORT_READY;
+	vhp_qpair_disarm(qp);
 	qp->looked_tsc = qp->rests_until_tsc = qp->pending_tsc = 0;
 	list = spare_list(p);
 	memcpy(list, p->list, sizeof(*list));

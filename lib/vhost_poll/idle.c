@@ -6,7 +6,8 @@
  *   ask for kicks from the *current* position on
  *   full fence                                  } vring ops->arm
  *   look at the ring again                      }
- *   watch the port: epoll reports what is readable already, so it needs no second look
+ *   watch the port: epoll reports what is readable already, so it needs no second look;
+ *     where a descriptor tells only if asked to, ask, then look again } port ops->arm
  *   sleep
  *   on waking disarm first, then poll
  *
@@ -87,22 +88,47 @@ watch_port(struct vhp_poller *p, struct vhp_qpair *qp, uint32_t events)
 	w->events = ev.events;
 }
 
-/* What the sleep may last for the port's sake. */
+/* Nothing tells about the port; *limit: until the next look. */
 static void
-limit_port(struct vhp_qpair *qp, struct limit *limit)
+look_again(struct vhp_qpair *qp, struct limit *limit)
 {
 	struct vhp_port_queue *pq = qp->pq;
 	uint64_t moved_pkts = qp->tx.stats.pkts + qp->rx.stats.pkts;
 
-	if (pq->wait == VHP_PORT_DOWN) {
+	pq->look_ns = moved_pkts != pq->moved_pkts || pq->look_ns == 0
+			      ? NO_FD_NS
+			      : RTE_MIN(2 * pq->look_ns, (uint32_t)NO_FD_MAX_NS);
+	pq->moved_pkts = moved_pkts;
+	shorten(limit, pq->look_ns);
+}
+
+/* What the sleep may last for the port's sake. */
+static void
+limit_port(struct vhp_qpair *qp, struct limit *limit)
+{
+	const struct vhp_port_queue *pq = qp->pq;
+
+	if (pq->wait == VHP_PORT_DOWN)
 		shorten(limit, LINK_DOWN_NS);
-	} else if (pq->wait == VHP_PORT_BUSY || pq->fd < 0) {
-		pq->look_ns = moved_pkts != pq->moved_pkts || pq->look_ns == 0
-				      ? NO_FD_NS
-				      : RTE_MIN(2 * pq->look_ns, (uint32_t)NO_FD_MAX_NS);
-		pq->moved_pkts = moved_pkts;
-		shorten(limit, pq->look_ns);
+	else if (pq->wait == VHP_PORT_BUSY || pq->fd < 0)
+		look_again(qp, limit);
+}
+
+/* *events: what to watch the port for. Returns true if a frame waits already. */
+static bool
+arm_port(struct vhp_qpair *qp, struct limit *limit, uint32_t *events)
+{
+	int waits = 0;
+
+	if (qp->pq->fd >= 0 && qp->port->arm != NULL) {
+		qp->pq->armed = true;
+		waits = qp->port->arm(qp->pq);
 	}
+	if (waits < 0)
+		look_again(qp, limit);
+	else
+		*events |= EPOLLIN;
+	return waits > 0;
 }
 
 /* Does a rate put this direction off? Then that is what its sleep may last. */
@@ -141,23 +167,12 @@ arm_qpair(struct vhp_poller *p, struct vhp_qpair *qp, struct limit *limit)
 			work |= arm_ring(&qp->rx, limit);
 		else if (qp->pq->pending)
 			work = true;
-		else if (qp->pq->wait != VHP_PORT_DOWN)
-			events |= EPOLLIN;
+		else if (qp->pq->wait != VHP_PORT_DOWN && !work)
+			work = arm_port(qp, limit, &events);
 	}
 	if (!work)
 		watch_port(p, qp, events);
 	return work;
-}
-
-static void
-disarm_qpair(struct vhp_qpair *qp)
-{
-	if (qp->tx.armed)
-		qp->tx.ops->disarm(&qp->tx);
-	if (qp->rx.armed)
-		qp->rx.ops->disarm(&qp->rx);
-	/* Busy polling writes and sees for itself whether there is room. */
-	qp->pq->wait = VHP_PORT_READY;
 }
 
 static void
@@ -179,7 +194,14 @@ ring_forgotten(struct vhp_vring *vr)
 	return vr->armed && vr->kick_fd >= 0 && ring_alive(vr) && vr->ops->arm(vr);
 }
 
-/* The longest sleep is over. Does a guest wait? Its kick may just be on its way. */
+/* A frame waits in a port that was asked to tell of it, and it did not. */
+static bool
+frame_forgotten(struct vhp_qpair *qp)
+{
+	return qp->pq->armed && qp->port->arm(qp->pq) > 0;
+}
+
+/* The longest sleep is over. Does anybody wait? A kick may just be on its way. */
 static int
 check_lost(struct vhp_poller *p, const struct vhp_qpair_list *list, struct epoll_event *events)
 {
@@ -189,6 +211,7 @@ check_lost(struct vhp_poller *p, const struct vhp_qpair_list *list, struct epoll
 	for (uint32_t i = 0; i < list->n; i++) {
 		forgotten |= ring_forgotten(&list->qpairs[i]->tx);
 		forgotten |= ring_forgotten(&list->qpairs[i]->rx);
+		forgotten |= frame_forgotten(list->qpairs[i]);
 	}
 	if (likely(!forgotten))
 		return 0;
@@ -288,7 +311,7 @@ vhp_idle(struct vhp_poller *p, const struct vhp_qpair_list *list, uint64_t gener
 		armed = list->n;
 	}
 	for (uint32_t i = 0; i < armed; i++)
-		disarm_qpair(list->qpairs[i]);
+		vhp_qpair_disarm(list->qpairs[i]);
 	for (int i = 0; i < n; i++) {
 		if (events[i].data.ptr != NULL)
 			take_wake(events[i].data.ptr);

@@ -59,6 +59,25 @@ vhp_qpair_place(struct vhp_qpair *qp, int node)
 	vhp_numa_place(st->iov, (st->iov_room + 1) * sizeof(st->iov[0]), node);
 }
 
+static void
+disarm_ring(struct vhp_vring *vr)
+{
+	if (vr->running && vr->armed)
+		vr->ops->disarm(vr);
+}
+
+void
+vhp_qpair_disarm(struct vhp_qpair *qp)
+{
+	disarm_ring(&qp->tx);
+	disarm_ring(&qp->rx);
+	if (qp->pq->armed)
+		qp->port->disarm(qp->pq);
+	qp->pq->armed = false;
+	/* Busy polling writes and sees for itself whether there is room. */
+	qp->pq->wait = VHP_PORT_READY;
+}
+
 void
 vhp_qpair_fini(struct vhp_qpair *qp)
 {

@@ -154,6 +154,9 @@ int vhp_qpair_resize(struct vhp_qpair *qp, uint16_t ring_size);
 /** Move all of it to a NUMA node; -1: leave it. Main thread, not attached. */
 void vhp_qpair_place(struct vhp_qpair *qp, int node);
 
+/** Busy polling begins: nothing that can end a sleep is asked for. Its owner. */
+void vhp_qpair_disarm(struct vhp_qpair *qp);
+
 /** Free it all. Main thread, not attached. */
 void vhp_qpair_fini(struct vhp_qpair *qp);
 

@@ -83,6 +83,7 @@ struct vhp_port_queue {
 	uint16_t hdr_bytes;      /**< 10 or 12; main thread writes while no poller has it */
 	enum vhp_port_wait wait; /**< poller writes */
 	bool pending;            /**< frames wait in the driver, whatever fd says; poller */
+	bool armed;              /**< arm() was called, and not yet disarm(); its caller writes */
 	uint32_t look_ns;        /**< idle.c: length of the last sleep with a port that has no fd */
 	uint64_t moved_pkts;     /**< idle.c: frames moved before that */
 	uint64_t refused;        /**< received frames with a header that nobody can carry out, not
@@ -104,6 +105,19 @@ struct vhp_port_ops {
 	 * @return frames received, 0 if none waits
 	 */
 	uint16_t (*rx)(struct vhp_port_queue *queue, struct vhp_frame *frames, uint16_t n);
+	/**
+	 * The poller is about to sleep until fd is readable: see to it that the next frame makes
+	 * it so, then look whether one waits already. On the poller, again if it likes before
+	 * disarm(). NULL: fd tells at any time.
+	 * @return 1: a frame waits (and pending is set); 0: fd will tell; -1: it will not, look
+	 *         from time to time
+	 */
+	int (*arm)(struct vhp_port_queue *queue);
+	/**
+	 * The end of arm(), whatever that returned: fd need not tell any more, and what it told is
+	 * taken from it. On the poller, or on the main thread while no poller has the queue.
+	 */
+	void (*disarm)(struct vhp_port_queue *queue);
 	/**
 	 * Bring header size and offloads in line with what the guest accepted (virtio feature
 	 * bits); on the main thread, while no poller has the queue.

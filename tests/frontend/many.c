@@ -21,7 +21,7 @@ static const char usage[] = "usage: fe-many --socket PREFIX --pid N --case NAME 
 			    "  --pid N          process of the back end\n"
 			    "  --case NAME      idle, busy, starved, mute, sparse\n"
 			    "  --iface TAP      of device 0 (starved)\n"
-			    "  --devices N      2..256 (64)\n"
+			    "  --devices N      1..256, busy: 2..256 (64)\n"
 			    "  --rounds N       measurements (5)\n"
 			    "  --slice-ms N     length of each (500)\n"
 			    "  --limit-us N     busy: an idle device served later is late (10000)\n"
@@ -131,7 +131,7 @@ parse(struct many *m, int argc, char **argv)
 			m->iface = optarg;
 			break;
 		case 'd':
-			m->devices = (uint32_t)fe_opt_number("devices", optarg, 2, MANY_MAX);
+			m->devices = (uint32_t)fe_opt_number("devices", optarg, 1, MANY_MAX);
 			break;
 		case 'r':
 			m->rounds = (uint32_t)fe_opt_number("rounds", optarg, 1, 1000);
@@ -150,7 +150,8 @@ parse(struct many *m, int argc, char **argv)
 		}
 	}
 	if (optind < argc || m->prefix == NULL || m->pid == 0 || c == NULL ||
-		(strcmp(c->name, "starved") == 0 && m->iface == NULL))
+		(strcmp(c->name, "starved") == 0 && m->iface == NULL) ||
+		(strcmp(c->name, "busy") == 0 && m->devices < 2))
 		bad_usage(2);
 	return c;
 }

@@ -46,6 +46,7 @@ enum option_id {
 	O_QPAIRS,
 	O_QPAIR,
 	O_STALL,
+	O_PAUSE,
 	O_LENIENT,
 	O_ACK,
 	O_PLAIN,
@@ -92,6 +93,7 @@ static const struct option options[] = {
 	{"qpairs", required_argument, NULL, O_QPAIRS},
 	{"qpair", required_argument, NULL, O_QPAIR},
 	{"stall-ms", required_argument, NULL, O_STALL},
+	{"pause-us", required_argument, NULL, O_PAUSE},
 	{"plain-host", no_argument, NULL, O_PLAIN},
 	{"peer", required_argument, NULL, O_PEER},
 	{"peer-packed", no_argument, NULL, O_PEER_PACKED},
@@ -140,7 +142,8 @@ static const char usage[] =
 	"  --phase NAME:KINDS:MIN:MAX\n"
 	"                      such frames, then those of the next --phase, on one device\n"
 	"  --lenient           accept deviations that drivers do not mind (other back ends)\n"
-	"  --stall-ms N        give up when nothing moves for so long (5000)\n";
+	"  --stall-ms N        give up when nothing moves for so long (5000)\n"
+	"  --pause-us N        whenever all has arrived, silence of 0..N us (none)\n";
 
 static const char *const on_off[] = {"off", "on", NULL};
 
@@ -298,6 +301,9 @@ traffic_option(struct rt_opts *o, int id, char *arg)
 		return true;
 	case O_STALL:
 		o->stall_ms = (uint32_t)fe_opt_number("stall-ms", arg, 10, 600000);
+		return true;
+	case O_PAUSE:
+		o->pause_us = (uint32_t)fe_opt_number("pause-us", arg, 0, 1000000);
 		return true;
 	case O_CUT:
 		o->cut = true;

@@ -36,6 +36,7 @@ struct rt_opts {
 	uint32_t restart;        /**< stop and start the rings after so many frames; 0: never */
 	uint32_t qpair;          /**< the one used */
 	uint32_t stall_ms;
+	uint32_t pause_us; /**< of silence at most, whenever all that was sent has arrived */
 	enum rt_event event;
 	enum rt_direction direction;
 	enum fe_chain chain;

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #define BURST        32
 #define IDLE_WAIT_MS 1000
@@ -159,6 +160,14 @@ rings_of(const struct rt_run *run, struct fe_ring *rings[4])
 	return n;
 }
 
+/* Silence for so long that the back end may fall asleep, or nearly. */
+static void
+rest(struct rt_run *run)
+{
+	if (run->tx.n_sent == run->tx.n_received && run->rx.n_sent == run->rx.n_received)
+		usleep(fe_rng_range(&run->rng, 0, run->opts->pause_us));
+}
+
 static void
 stop_calls(struct fe_ring *const *rings, uint32_t n, bool quiet)
 {
@@ -273,8 +282,11 @@ rt_loop(struct rt_run *run)
 	if ((o->direction & RT_RX) == 0)
 		run->rx.n_sent = o->frames;
 	while (!finished(run)) {
-		int n = turn(run);
+		int n;
 
+		if (o->pause_us > 0)
+			rest(run);
+		n = turn(run);
 		if (n < 0)
 			return n;
 		if (o->event == RT_EVENT_RANDOM) {

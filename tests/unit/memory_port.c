@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <rte_common.h>
 
@@ -106,6 +108,29 @@ memory_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 }
 
 static int
+memory_arm(struct vhp_port_queue *pq)
+{
+	struct memory_port *p = port_of(pq);
+	int found = memory_queue_count(&p->host) > 0;
+
+	p->arm_calls++;
+	p->tells = true;
+	return p->on_arm != NULL ? p->on_arm(p, found) : found;
+}
+
+static void
+memory_disarm(struct vhp_port_queue *pq)
+{
+	struct memory_port *p = port_of(pq);
+	eventfd_t count;
+
+	p->disarm_calls++;
+	CHECK(p->tells);
+	p->tells = false;
+	eventfd_read(pq->fd, &count);
+}
+
+static int
 memory_configure(struct vhp_port_queue *pq, uint64_t virtio_features)
 {
 	(void)pq;
@@ -152,6 +177,18 @@ static const struct vhp_port_ops memory_ops = {
 	.close = memory_close,
 };
 
+static const struct vhp_port_ops memory_intr_ops = {
+	.tx = memory_tx,
+	.rx = memory_rx,
+	.arm = memory_arm,
+	.disarm = memory_disarm,
+	.configure = memory_configure,
+	.steer = memory_steer,
+	.set_mtu = memory_set_mtu,
+	.features = memory_features,
+	.close = memory_close,
+};
+
 void
 memory_port_init(struct memory_port *p, uint16_t hdr_bytes)
 {
@@ -171,6 +208,24 @@ memory_port_fini(struct memory_port *p)
 {
 	memory_queue_clear(&p->sent);
 	memory_queue_clear(&p->host);
+	if (p->pq.fd >= 0)
+		close(p->pq.fd);
+}
+
+void
+memory_port_intr(struct memory_port *p)
+{
+	p->port.ops = &memory_intr_ops;
+	p->pq.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	CHECK(p->pq.fd >= 0);
+}
+
+void
+memory_port_arrive(struct memory_port *p, const void *bytes, uint32_t len_bytes)
+{
+	memory_queue_push(&p->host, bytes, len_bytes);
+	if (p->tells)
+		CHECK(eventfd_write(p->pq.fd, 1) == 0);
 }
 
 uint32_t

@@ -38,13 +38,23 @@ struct memory_port {
 	void (*check_piece)(void *ctx, const struct iovec *piece);
 	void *ctx;
 
-	uint32_t tx_calls, rx_calls;
+	bool tells; /**< arm() was called: the next frame makes pq.fd readable */
+	/** Called by arm() when it is done, and what arm() then returns; NULL: what it found. */
+	int (*on_arm)(struct memory_port *port, int found);
+
+	uint32_t tx_calls, rx_calls, arm_calls, disarm_calls;
 	char trace[256]; /**< 't' and 'r' for each call, as long as there is room */
 	uint32_t n_trace;
 };
 
 void memory_port_init(struct memory_port *p, uint16_t hdr_bytes);
 void memory_port_fini(struct memory_port *p);
+
+/** Give it a descriptor that tells of frames if asked to, by arm(). */
+void memory_port_intr(struct memory_port *p);
+
+/** A frame from the host, of which the descriptor tells if asked to. */
+void memory_port_arrive(struct memory_port *p, const void *bytes, uint32_t len_bytes);
 
 /** Frames that wait in a queue. */
 uint32_t memory_queue_count(const struct memory_queue *q);

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A qpair that moves between pollers (handoff.c) with all that it holds; no thread runs them. */
-#include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
+#include "bare_poller.h"
 #include "checks.h"
-#include "poller.h"
 #include "rx_driver.h"
 
 #define MOVES     200
@@ -14,32 +9,6 @@
 #define FAST_HZ   1000
 /* More looks than a tenth of a second each would take. */
 #define LOOKS_MAX 100000
-
-static struct vhp_poller *
-poller_new(unsigned int index)
-{
-	struct vhp_poller *p = calloc(1, sizeof(*p));
-
-	assert_non_null(p);
-	p->index = index;
-	p->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	p->control_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	p->list = &p->lists[0];
-	p->qsbr = aligned_alloc(RTE_CACHE_LINE_SIZE, rte_rcu_qsbr_get_memsize(1));
-	assert_true(p->epoll_fd >= 0 && p->control_fd >= 0);
-	assert_int_equal(rte_rcu_qsbr_init(p->qsbr, 1), 0);
-	assert_int_equal(rte_rcu_qsbr_thread_register(p->qsbr, 0), 0);
-	return p;
-}
-
-static void
-poller_free(struct vhp_poller *p)
-{
-	close(p->epoll_fd);
-	close(p->control_fd);
-	free(p->qsbr);
-	free(p);
-}
 
 /*
  * A frame waits for buffers while its qpair moves, and moves again: however long that takes,
@@ -50,7 +19,7 @@ a_frame_that_waits_is_moved(void **state)
 {
 	(void)state;
 	for (int packed = 0; packed < 2; packed++) {
-		struct vhp_poller *pollers[] = {poller_new(0), poller_new(1)};
+		struct vhp_poller *pollers[] = {bare_poller_new(0), bare_poller_new(1)};
 		struct rx_driver *d = rx_new(256, packed, 12, true);
 		struct vhp_qpair *qp = &d->w->qp;
 
@@ -77,8 +46,8 @@ a_frame_that_waits_is_moved(void **state)
 		assert_null(qp->poller);
 		assert_int_equal(vhp_move(qp, pollers[0]), -ENOTCONN);
 		rx_free(d);
-		poller_free(pollers[0]);
-		poller_free(pollers[1]);
+		bare_poller_free(pollers[0]);
+		bare_poller_free(pollers[1]);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device of DPDK's as a host port: the only file that speaks to ethdev.
+ * A device of DPDK's as a host port: with eth_intr.c the only file that speaks to ethdev.
  *
  * Back pressure: mbufs that the driver does not take stay in the queue, and so do their
  * frames in the transmitq. The frames are offered again; those that have mbufs already are
@@ -15,6 +15,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "eth_intr.h"
 #include "eth_mbuf.h"
 #include "ethdev.h"
 #include "log.h"
@@ -50,6 +51,7 @@ struct eth_queue {
 
 	struct rte_mbuf *in[VHP_BURST_PKTS];
 	uint16_t in_head, in_tail;
+	struct eth_intr intr;
 };
 
 struct eth_port {
@@ -168,16 +170,24 @@ eth_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 
 /* ---- receive --------------------------------------------------------------------- */
 
+static void
+look(struct eth_queue *q)
+{
+	if (q->in_head < q->in_tail)
+		return;
+	q->in_head = 0;
+	q->in_tail = rte_eth_rx_burst(q->port_id, q->index, q->in, VHP_BURST_PKTS);
+	if (q->in_tail > 0)
+		q->intr.vain = 0;
+}
+
 static uint16_t
 eth_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 {
 	struct eth_queue *q = container_of(pq, struct eth_queue, pq);
 	uint16_t done = 0;
 
-	if (q->in_head == q->in_tail) {
-		q->in_head = 0;
-		q->in_tail = rte_eth_rx_burst(q->port_id, q->index, q->in, VHP_BURST_PKTS);
-	}
+	look(q);
 	while (done < n && q->in_head < q->in_tail) {
 		struct rte_mbuf *m = q->in[q->in_head++];
 
@@ -190,6 +200,24 @@ eth_rx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 	}
 	pq->pending = q->in_head < q->in_tail;
 	return done;
+}
+
+static int
+eth_arm(struct vhp_port_queue *pq)
+{
+	struct eth_queue *q = container_of(pq, struct eth_queue, pq);
+
+	if (eth_intr_on(&q->intr) < 0)
+		return -1;
+	look(q);
+	pq->pending = q->in_head < q->in_tail;
+	return pq->pending;
+}
+
+static void
+eth_disarm(struct vhp_port_queue *pq)
+{
+	eth_intr_off(&container_of(pq, struct eth_queue, pq)->intr);
 }
 
 /* ---- life ------------------------------------------------------------------------ */
@@ -269,6 +297,8 @@ eth_close(struct vhp_port *port)
 static const struct vhp_port_ops eth_ops = {
 	.tx = eth_tx,
 	.rx = eth_rx,
+	.arm = eth_arm,
+	.disarm = eth_disarm,
 	.configure = eth_configure,
 	.steer = eth_steer,
 	.set_mtu = eth_set_mtu,
@@ -336,6 +366,24 @@ set_up_queues(struct eth_port *eth, const struct rte_eth_dev_info *info,
 	return ret;
 }
 
+/* With the configuration at hand; may be tried again with another. */
+static int
+start_with(struct eth_port *eth, const struct rte_eth_dev_info *info,
+	const struct rte_eth_conf *conf, uint16_t n_rxd, uint16_t n_txd)
+{
+	int ret = rte_eth_dev_configure(eth->port_id, eth->port.n_queues, eth->port.n_queues, conf);
+
+	if (ret == 0)
+		ret = rte_eth_dev_adjust_nb_rx_tx_desc(eth->port_id, &n_rxd, &n_txd);
+	if (ret == 0 && eth->pool == NULL)
+		ret = make_pool(eth, info, conf, n_rxd, n_txd);
+	if (ret == 0)
+		ret = set_up_queues(eth, info, conf, n_rxd, n_txd);
+	if (ret == 0)
+		ret = rte_eth_dev_start(eth->port_id);
+	return ret;
+}
+
 static int
 start(struct eth_port *eth, struct rte_eth_conf *conf)
 {
@@ -359,15 +407,12 @@ start(struct eth_port *eth, struct rte_eth_conf *conf)
 			info.flow_type_rss_offloads &
 			(RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
 	}
-	ret = rte_eth_dev_configure(eth->port_id, eth->port.n_queues, eth->port.n_queues, conf);
-	if (ret == 0)
-		ret = rte_eth_dev_adjust_nb_rx_tx_desc(eth->port_id, &n_rxd, &n_txd);
-	if (ret == 0)
-		ret = make_pool(eth, &info, conf, n_rxd, n_txd);
-	if (ret == 0)
-		ret = set_up_queues(eth, &info, conf, n_rxd, n_txd);
-	if (ret == 0)
-		ret = rte_eth_dev_start(eth->port_id);
+	conf->intr_conf.rxq = 1;
+	ret = start_with(eth, &info, conf, n_rxd, n_txd);
+	if (ret < 0) {
+		conf->intr_conf.rxq = 0;
+		ret = start_with(eth, &info, conf, n_rxd, n_txd);
+	}
 	eth->started = ret == 0;
 	/* A guest has addresses that the device does not know; some drivers take all anyhow. */
 	if (ret == 0)
@@ -375,10 +420,26 @@ start(struct eth_port *eth, struct rte_eth_conf *conf)
 	return ret;
 }
 
+/* What an idle queue is woken by. Returns false if it is not. */
+static bool
+open_interrupt(struct eth_port *eth, uint16_t index)
+{
+	struct eth_queue *q = &eth->queues[index];
+
+	eth_intr_open(&q->intr, eth->port_id, index);
+	/* One for several queues: the first has it. */
+	for (uint16_t i = 0; i < index; i++)
+		if (eth->queues[i].intr.fd == q->intr.fd)
+			q->intr.fd = -1;
+	q->pq.fd = q->intr.fd;
+	return q->pq.fd >= 0;
+}
+
 static int
 open_queues(struct eth_port *eth, const struct rte_eth_conf *conf)
 {
 	uint64_t tx = conf->txmode.offloads;
+	unsigned int without = 0;
 
 	for (uint16_t i = 0; i < eth->port.n_queues; i++) {
 		struct eth_queue *q = &eth->queues[i];
@@ -399,7 +460,12 @@ open_queues(struct eth_port *eth, const struct rte_eth_conf *conf)
 		if (q->ctx.bounce == NULL)
 			return -ENOMEM;
 		eth->port.queues[i] = &q->pq;
+		without += !open_interrupt(eth, i);
 	}
+	if (without > 0)
+		VHP_LOG(INFO,
+			"%s: %u queues without a receive interrupt: looked at by time while idle",
+			eth->port.name, without);
 	return 0;
 }
 
