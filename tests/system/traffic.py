@@ -79,8 +79,9 @@ class GuestReceiver:
 def connect(netns, address, port):
     """A connection to a server that may be about to start."""
     deadline = time.monotonic() + CONNECT_S
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
     while True:
-        sock = netns.socket(socket.AF_INET, socket.SOCK_STREAM)
+        sock = netns.socket(family, socket.SOCK_STREAM)
         sock.settimeout(CONNECT_S)
         try:
             sock.connect((address, port))
@@ -119,7 +120,7 @@ def fetch_file(netns, guest, address, megabytes=FILE_BYTES >> 20):
     guest.sh("dd if=/dev/urandom of=/tmp/out bs=1M count=%d 2>/dev/null" % megabytes)
     wanted = guest.sh("sha256sum /tmp/out").split()[0]
     guest.sh("pidof httpd || httpd -p 80 -h /tmp")
-    client = http.client.HTTPConnection(address)
+    client = http.client.HTTPConnection(address, 80)
     client.sock = connect(netns, address, 80)
     client.sock.settimeout(60)
     client.request("GET", "/out")
