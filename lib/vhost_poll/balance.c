@@ -93,6 +93,72 @@ count_qpairs(void)
 	return n;
 }
 
+/* The qpair at the other end, and its device; NULL: no guest is there. */
+static struct vhp_qpair *
+peer_of(const struct vhp_qpair *qp, const struct vhp_net_dev **of)
+{
+	struct vhp_net_dev *dev;
+
+	if (qp == NULL || qp->pq->far == NULL)
+		return NULL;
+	TAILQ_FOREACH (dev, &vhp_net_devs, link) {
+		for (uint16_t i = 0; i < dev->conf.queues; i++) {
+			if (dev->qpairs[i].pq != qp->pq->far)
+				continue;
+			*of = dev;
+			return &dev->qpairs[i];
+		}
+	}
+	return NULL;
+}
+
+/* Do frames between the two go straight? */
+static bool
+together(const struct vhp_qpair *qp, const struct vhp_qpair *peer)
+{
+	return peer != NULL && peer->poller == qp->poller && peer->turn == qp->turn;
+}
+
+/* Its peer's entry, which may be in front of its own. */
+static struct vhp_balance_qpair *
+find_together(const struct vhp_qpair *qp, struct vhp_balance_qpair *qpairs,
+	struct vhp_qpair *const *owners, unsigned int n)
+{
+	const struct vhp_net_dev *dev;
+	const struct vhp_qpair *peer = peer_of(qp, &dev);
+
+	for (unsigned int i = 0; i < n && together(qp, peer); i++)
+		if (owners[i] == peer)
+			return &qpairs[i];
+	return NULL;
+}
+
+/* Returns the number of entries that were added: 0 or 1. */
+static unsigned int
+add(const struct vhp_net_dev *dev, struct vhp_qpair *qp, struct vhp_balance_qpair *qpairs,
+	struct vhp_qpair **owners, unsigned int n)
+{
+	struct vhp_balance_qpair *both = find_together(qp, qpairs, owners, n);
+	bool pinned = dev->conf.poller >= 0;
+
+	if (both != NULL) {
+		both->load_permille += qp->load_permille;
+		both->pinned |= pinned;
+		/* Memory of both nodes is used: one is as good as the other. */
+		if (both->node != dev->node)
+			both->node = -1;
+		return 0;
+	}
+	qpairs[n] = (struct vhp_balance_qpair){
+		.poller = qp->poller->index,
+		.load_permille = qp->load_permille,
+		.pinned = pinned,
+		.node = dev->node,
+	};
+	owners[n] = qp;
+	return 1;
+}
+
 /* What is attached: loads of pollers, and the qpairs in owners[], if asked for. */
 static unsigned int
 collect(struct vhp_balance_poller *pollers, struct vhp_balance_qpair *qpairs,
@@ -113,13 +179,7 @@ collect(struct vhp_balance_poller *pollers, struct vhp_balance_qpair *qpairs,
 			pollers[qp->poller->index].load_permille += qp->load_permille;
 			if (qpairs == NULL)
 				continue;
-			qpairs[n] = (struct vhp_balance_qpair){
-				.poller = qp->poller->index,
-				.load_permille = qp->load_permille,
-				.pinned = dev->conf.poller >= 0,
-				.node = dev->node,
-			};
-			owners[n++] = qp;
+			n += add(dev, qp, qpairs, owners, n);
 		}
 	}
 	return n;
@@ -136,12 +196,28 @@ is_better(const struct vhp_balance_poller *loads, const struct vhp_poller *a,
 	return load_a != load_b ? load_a < load_b : a->list->n < b->list->n;
 }
 
+/* The poller that serves the other end, or will; NULL: there is none. */
+static struct vhp_poller *
+beside_peer(const struct vhp_qpair *qp)
+{
+	const struct vhp_net_dev *dev;
+	const struct vhp_qpair *peer = peer_of(qp, &dev);
+
+	if (peer == NULL)
+		return NULL;
+	if (peer->home != NULL)
+		return peer->home;
+	return dev->conf.poller >= 0 ? vhp_poller_get(dev->conf.poller) : NULL;
+}
+
 struct vhp_poller *
-vhp_balance_choose(int node)
+vhp_balance_choose(const struct vhp_qpair *qp, int node)
 {
 	struct vhp_balance_poller loads[RTE_MAX_LCORE];
-	struct vhp_poller *best = NULL;
+	struct vhp_poller *best = beside_peer(qp);
 
+	if (best != NULL)
+		return best;
 	sample();
 	collect(loads, NULL, NULL);
 	for (int pass = 0; pass < 2 && best == NULL; pass++) {
@@ -156,6 +232,18 @@ vhp_balance_choose(int node)
 		}
 	}
 	return best;
+}
+
+/* A qpair, and the one that goes with it. */
+static void
+move(struct vhp_qpair *qp, struct vhp_poller *to)
+{
+	const struct vhp_net_dev *dev;
+	struct vhp_qpair *peer = peer_of(qp, &dev);
+	bool both = together(qp, peer);
+
+	if (vhp_move(qp, to) == 0 && both)
+		vhp_move(peer, to);
 }
 
 void
@@ -178,7 +266,7 @@ vhp_balance_run(void)
 			owners[picked]->name, qpairs[picked].load_permille / 10,
 			qpairs[picked].poller, pollers[qpairs[picked].poller].load_permille / 10,
 			to, pollers[to].load_permille / 10);
-		vhp_move(owners[picked], vhp_poller_get(to));
+		move(owners[picked], vhp_poller_get(to));
 	}
 	free(qpairs);
 	free(owners);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which poller serves which qpair: a new one goes where the measured load is least, and
- * from time to time one is moved if that helps. Main thread.
+ * from time to time one is moved if that helps. Qpairs of two guests that are joined stay
+ * together. Main thread.
  */
 #ifndef VHP_BALANCE_H
 #define VHP_BALANCE_H
@@ -19,7 +20,7 @@ struct vhp_balance_poller {
 	int node;               /**< NUMA node, -1: unknown */
 };
 
-/** A qpair, for vhp_balance_pick(). */
+/** A qpair, or two that go together, for vhp_balance_pick(). */
 struct vhp_balance_qpair {
 	unsigned int poller;
 	uint32_t load_permille;
@@ -37,12 +38,14 @@ int vhp_balance_pick(const struct vhp_balance_poller *pollers, unsigned int n_po
 	const struct vhp_balance_qpair *qpairs, unsigned int n_qpairs, unsigned int *to);
 
 /**
- * The poller for a qpair that has none yet.
+ * The poller for a qpair that has none yet: that of the qpair it is joined with, where two
+ * guests are, as frames between them are copied once then; else the least loaded.
+ * @param qp    NULL: of a device that is not of the network
  * @param node  of the guest's memory, -1: any will do
  */
-struct vhp_poller *vhp_balance_choose(int node);
+struct vhp_poller *vhp_balance_choose(const struct vhp_qpair *qp, int node);
 
-/** Measure, and move one qpair if it helps. */
+/** Measure, and move one qpair, or two that are joined and have one poller, if it helps. */
 void vhp_balance_run(void);
 
 #endif /* VHP_BALANCE_H */

@@ -163,7 +163,7 @@ vhp_crypto_dev_create(struct vhp_loop *loop, const struct vhp_crypto_conf *conf,
 	}
 	/* All queues on one poller, for as long as the device lives. */
 	if (dev.poller < 0)
-		dev.poller = (int)vhp_balance_choose(-1)->index;
+		dev.poller = (int)vhp_balance_choose(NULL, -1)->index;
 	dev.queues = conf->dev.queues + 1;
 	return vhp_dev_create(loop, &dev, &crypto->port, &crypto_kind, crypto, out);
 }

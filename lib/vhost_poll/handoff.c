@@ -16,6 +16,7 @@
 
 #include "log.h"
 #include "poller.h"
+#include "trace.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -77,6 +78,26 @@ watch_all(struct vhp_poller *p, struct vhp_qpair *qp)
 	return ret;
 }
 
+/* Append a qpair, and find the one that it is joined with. */
+static void
+add(struct vhp_qpair_list *list, struct vhp_qpair *qp)
+{
+	uint32_t at = list->n++;
+
+	list->qpairs[at] = qp;
+	list->peers[at] = NULL;
+	/* Deferred is that frames are not received while others are sent: not with this. */
+	if (qp->pq->far == NULL || qp->turn != vhp_turn_interleave)
+		return;
+	for (uint32_t i = 0; i < at; i++) {
+		if (list->qpairs[i]->pq != qp->pq->far ||
+			list->qpairs[i]->turn != vhp_turn_interleave)
+			continue;
+		list->peers[at] = list->qpairs[i];
+		list->peers[i] = qp;
+	}
+}
+
 /* Lock held. */
 static int
 attach(struct vhp_poller *p, struct vhp_qpair *qp)
@@ -94,9 +115,10 @@ attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	qp->looked_tsc = qp->rests_until_tsc = qp->pending_tsc = 0;
 	list = spare_list(p);
 	memcpy(list, p->list, sizeof(*list));
-	list->qpairs[list->n++] = qp;
+	add(list, qp);
 	qp->poller = qp->home = p;
 	publish_spare(p);
+	vhp_trace_qpair_up(qp->name, p->index);
 	return 0;
 }
 
@@ -127,9 +149,14 @@ detach_from(struct vhp_poller *p, struct vhp_qpair *const *qpairs, unsigned int 
 	struct vhp_qpair_list *list = spare_list(p);
 
 	list->n = 0;
-	for (uint32_t i = 0; i < p->list->n; i++)
-		if (!is_one_of(p->list->qpairs[i], qpairs, n))
-			list->qpairs[list->n++] = p->list->qpairs[i];
+	for (uint32_t i = 0; i < p->list->n; i++) {
+		struct vhp_qpair *peer = p->list->peers[i];
+
+		if (is_one_of(p->list->qpairs[i], qpairs, n))
+			continue;
+		list->qpairs[list->n] = p->list->qpairs[i];
+		list->peers[list->n++] = peer != NULL && !is_one_of(peer, qpairs, n) ? peer : NULL;
+	}
 	publish_spare(p);
 }
 
@@ -163,6 +190,7 @@ detach(struct vhp_qpair *const *qpairs, unsigned int n)
 			for (int k = 0; k < VHP_WAKES; k++)
 				qpairs[j]->wake[k].fd = -1;
 			qpairs[j]->poller = NULL;
+			vhp_trace_qpair_down(qpairs[j]->name, p->index);
 		}
 	}
 }

@@ -20,6 +20,20 @@ exhausted(const struct vhp_work *work)
 	       work->descs >= WEIGHT_DESCS;
 }
 
+/*
+ * A burst of the host side. That of a guest that is joined with another of the same poller is
+ * the other's transmitq; what had to take the way by the port comes first.
+ */
+static void
+receive(struct vhp_qpair *qp, struct vhp_work *work)
+{
+	vhp_receiveq_fill(qp, work);
+	if (qp->peer == NULL)
+		return;
+	qp->peer->peer = qp;
+	vhp_transmitq_drain(qp->peer, work);
+}
+
 /* The host side is looked at after every transmit burst. */
 void
 vhp_turn_interleave(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work)
@@ -30,7 +44,7 @@ vhp_turn_interleave(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *wor
 	do {
 		before = work->pkts;
 		vhp_transmitq_drain(qp, work);
-		vhp_receiveq_fill(qp, work);
+		receive(qp, work);
 	} while (work->pkts != before && !exhausted(work));
 }
 

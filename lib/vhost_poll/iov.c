@@ -43,3 +43,44 @@ vhp_iov_read(const struct iovec *iov, uint32_t n_iov, size_t offset, void *dst, 
 {
 	return iov_copy(iov, n_iov, offset, dst, len_bytes, false);
 }
+
+/* The piece that offset lies in, which becomes an offset in it; n: behind the last. */
+static uint32_t
+seek(const struct iovec *iov, uint32_t n_iov, size_t *offset)
+{
+	uint32_t i = 0;
+
+	while (i < n_iov && *offset >= iov[i].iov_len)
+		*offset -= iov[i++].iov_len;
+	return i;
+}
+
+size_t
+vhp_iov_copy(const struct iovec *to, uint32_t n_to, size_t to_at, const struct iovec *from,
+	uint32_t n_from, size_t from_at, size_t len_bytes)
+{
+	uint32_t i = seek(to, n_to, &to_at);
+	uint32_t k = seek(from, n_from, &from_at);
+	size_t done = 0;
+
+	while (i < n_to && k < n_from && done < len_bytes) {
+		size_t room = to[i].iov_len - to_at;
+		size_t len = RTE_MIN(from[k].iov_len - from_at, len_bytes - done);
+
+		len = RTE_MIN(len, room);
+		memcpy((uint8_t *)to[i].iov_base + to_at, (uint8_t *)from[k].iov_base + from_at,
+			len);
+		done += len;
+		to_at += len;
+		from_at += len;
+		if (to_at == to[i].iov_len) {
+			to_at = 0;
+			i++;
+		}
+		if (from_at == from[k].iov_len) {
+			from_at = 0;
+			k++;
+		}
+	}
+	return done;
+}

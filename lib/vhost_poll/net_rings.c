@@ -196,7 +196,7 @@ choose_poller(const struct vhp_net_dev *dev, const struct vhp_qpair *qp)
 		return qp->home;
 	if (dev->conf.poller >= 0)
 		return vhp_poller_get(dev->conf.poller);
-	return vhp_balance_choose(dev->node);
+	return vhp_balance_choose(qp, dev->node);
 }
 
 /* One line if the poller is far from the guest. */

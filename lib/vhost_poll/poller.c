@@ -97,6 +97,7 @@ pass(const struct vhp_qpair_list *list, const struct loop *loop, struct vhp_work
 		if (qp->rests_until_tsc > start && !all)
 			continue;
 		qp->window_cycles = cycles;
+		qp->peer = list->peers[i];
 		qp->turn(qp, start, &work);
 		now = rte_rdtsc();
 		after_turn(qp, loop, start, now, work.pkts > 0);

@@ -25,6 +25,8 @@
 struct vhp_qpair_list {
 	uint32_t n;
 	struct vhp_qpair *qpairs[VHP_POLLER_MAX_QPAIRS];
+	/** Of each, the one that receives what it sends, if that is on this list, too; or NULL. */
+	struct vhp_qpair *peers[VHP_POLLER_MAX_QPAIRS];
 };
 
 /** Time and events of one poller; the poller writes, anybody reads. */

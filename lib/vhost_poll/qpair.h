@@ -8,6 +8,8 @@
 #ifndef VHP_QPAIR_H
 #define VHP_QPAIR_H
 
+#include <linux/virtio_net.h>
+
 #include "hist.h"
 #include "pcap.h"
 #include "rate.h"
@@ -56,6 +58,7 @@ struct vhp_qpair_stats {
 	uint64_t wakes[VHP_WAKES];
 	uint64_t moves;        /**< to another poller; main thread */
 	uint64_t limited[2];   /**< bursts that a rate put off: transmitq, receiveq */
+	uint64_t straight;     /**< received frames that came from another guest in one copy */
 	uint64_t busy_cycles;  /**< in turns that moved a frame */
 	uint64_t poll_cycles;  /**< in turns that moved none */
 	uint64_t sleep_cycles; /**< while its poller slept */
@@ -84,6 +87,11 @@ struct vhp_qpair {
 	void (*turn)(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *work);
 	uint64_t poll_cycles;   /**< poll window or VHP_WINDOW_*; main thread: wo, poller: ro */
 	uint64_t window_cycles; /**< the window of the turn at hand; poller */
+	/**
+	 * The qpair of the same poller that receives what this one sends; NULL: none. Holds for
+	 * the turn at hand, of either of the two; poller.
+	 */
+	struct vhp_qpair *peer;
 	/** Of the device; NULL: no limit. Main thread: wo, poller: ro. */
 	struct vhp_rate *tx_rate, *rx_rate;
 	/** Where frames are copied to, NULL: nowhere. Main thread: wo, poller: ro. */
@@ -131,6 +139,45 @@ void vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work);
 
 /** Take one burst from the port and put it into the receiveq. Adds to work. */
 void vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work);
+
+/** A burst into a receiveq. */
+struct vhp_fill {
+	struct vhp_rate *rate;
+	uint64_t now_tsc; /**< of its begin; with a rate only */
+	struct vhp_rate_room room;
+	struct vhp_work work;
+};
+
+/** A frame in the memory of another guest. */
+struct vhp_given {
+	struct virtio_net_hdr hdr; /**< a copy, checked */
+	const struct iovec *iov;
+	uint32_t n_iov;
+	uint32_t at; /**< offset in the pieces of what follows the header */
+	uint32_t len_bytes;
+};
+
+/**
+ * Begin a burst; false: not now, and there is nothing to end. What it does is added up in
+ * fill->work.
+ */
+bool vhp_receiveq_begin(struct vhp_qpair *qp, struct vhp_fill *fill);
+
+/**
+ * Copy a frame into the receiveq, within a burst.
+ * @return false if it has to wait: for buffers (qp->starved), or for another burst
+ */
+bool vhp_receiveq_give(struct vhp_qpair *qp, struct vhp_fill *fill, const struct vhp_given *frame);
+
+/** End a burst: used buffers become the guest's, which is called. */
+void vhp_receiveq_end(struct vhp_qpair *qp, struct vhp_fill *fill);
+
+/**
+ * Send frames to qp->peer, straight where that is possible and by the port where not; the
+ * arguments and the result are those of vhp_port_ops::tx().
+ */
+uint16_t vhp_straight_send(
+	struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, struct vhp_work *work);
 
 /** Start with an empty stash. Main thread, not attached. */
 void vhp_receiveq_start(struct vhp_qpair *qp);

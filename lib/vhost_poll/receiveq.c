@@ -262,6 +262,15 @@ fill_pending(struct vhp_qpair *qp, struct vhp_work *work)
 	return true;
 }
 
+/* A frame has found too few buffers and lies in the bounce buffer. */
+static bool
+start_pending(struct vhp_qpair *qp, uint32_t len_bytes, struct vhp_work *work)
+{
+	qp->pending_bytes = len_bytes;
+	qp->pending_tsc = qp->pending_cycles = 0;
+	return fill_pending(qp, work);
+}
+
 /* The frame ran over: the first cap_bytes lie in guest buffers, the rest in the bounce buffer. */
 static bool
 fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struct vhp_work *work)
@@ -274,9 +283,7 @@ fill_overrun(struct vhp_qpair *qp, uint32_t cap_bytes, uint32_t len_bytes, struc
 		return drop_large(qp, work);
 	/* Gathering may retire buffers, so the frame is first made whole on our side. */
 	vhp_iov_read(st->iov + st->iov_head, st->iov_tail - st->iov_head, 0, qp->bounce, cap_bytes);
-	qp->pending_bytes = len_bytes;
-	qp->pending_tsc = qp->pending_cycles = 0;
-	return fill_pending(qp, work);
+	return start_pending(qp, len_bytes, work);
 }
 
 /* Pieces of the oldest buffers that together hold want_bytes, or all there are. */
@@ -352,59 +359,111 @@ fill_one(struct vhp_qpair *qp, struct vhp_work *work)
 	return true;
 }
 
-/* Is it too early for a burst? If not, what the burst may be is in *room. */
+/* Is it too early for a burst? If not, what the burst may be is in fill->room. */
 static bool
-put_off(struct vhp_qpair *qp, const struct vhp_rate *rate, uint64_t now_tsc,
-	struct vhp_rate_room *room)
+put_off(struct vhp_qpair *qp, struct vhp_fill *fill)
 {
 	struct vhp_rate_room limit;
 
-	if (vhp_rate_wait(rate, now_tsc, &limit) > 0) {
+	fill->now_tsc = rte_rdtsc();
+	if (vhp_rate_wait(fill->rate, fill->now_tsc, &limit) > 0) {
 		qp->stats.limited[1]++;
 		return true;
 	}
-	room->pkts = RTE_MIN(room->pkts, limit.pkts);
-	room->bytes = RTE_MIN(room->bytes, RTE_MAX(limit.bytes, 1U));
+	fill->room.pkts = RTE_MIN(fill->room.pkts, limit.pkts);
+	fill->room.bytes = RTE_MIN(fill->room.bytes, RTE_MAX(limit.bytes, 1U));
 	return false;
+}
+
+bool
+vhp_receiveq_begin(struct vhp_qpair *qp, struct vhp_fill *fill)
+{
+	*fill = (struct vhp_fill){
+		.rate = __atomic_load_n(&qp->rx_rate, __ATOMIC_RELAXED),
+		.room = {VHP_BURST_PKTS, BURST_BYTES},
+	};
+	if (!qp->rx.running || unlikely(qp->rx.fault != VHP_RING_OK))
+		return false;
+	if (unlikely(fill->rate != NULL) && put_off(qp, fill))
+		return false;
+	stash_compact(&qp->stash);
+	return true;
+}
+
+static inline bool
+goes_on(const struct vhp_qpair *qp, const struct vhp_fill *fill)
+{
+	const struct vhp_work *burst = &fill->work;
+
+	return burst->pkts < fill->room.pkts && burst->bytes < fill->room.bytes &&
+	       burst->descs < BURST_DESCS && qp->rx.fault == VHP_RING_OK;
+}
+
+bool
+vhp_receiveq_give(struct vhp_qpair *qp, struct vhp_fill *fill, const struct vhp_given *frame)
+{
+	const struct vhp_stash *st = &qp->stash;
+	uint32_t len_bytes = qp->hdr_bytes + frame->len_bytes;
+	const struct iovec bounce = {qp->bounce, VHP_BOUNCE_BYTES};
+	const struct iovec *to = &bounce;
+	uint32_t n_to = 1;
+
+	/* One that waits in the bounce buffer is older. */
+	if (!goes_on(qp, fill) || unlikely(qp->pending_bytes > 0))
+		return false;
+	gather(qp, len_bytes, &fill->work);
+	qp->starved = st->head == st->tail;
+	if (qp->starved)
+		return false;
+	if (likely(fits(qp, len_bytes))) {
+		to = st->iov + st->iov_head;
+		n_to = st->iov_tail - st->iov_head;
+	}
+	vhp_iov_write(to, n_to, 0, &frame->hdr, sizeof(frame->hdr));
+	vhp_iov_copy(
+		to, n_to, qp->hdr_bytes, frame->iov, frame->n_iov, frame->at, frame->len_bytes);
+	if (likely(to != &bounce)) {
+		deliver(qp, len_bytes, &fill->work);
+		qp->stats.straight++;
+	} else {
+		start_pending(qp, len_bytes, &fill->work);
+	}
+	return true;
+}
+
+void
+vhp_receiveq_end(struct vhp_qpair *qp, struct vhp_fill *fill)
+{
+	if (qp->starved)
+		qp->stats.no_buffers++;
+	flush(qp);
+	if (qp->call_due) {
+		qp->call_due = false;
+		vhp_vring_call(&qp->rx);
+	}
+	if (unlikely(fill->rate != NULL) && fill->work.pkts > 0)
+		vhp_rate_charge(fill->rate, fill->now_tsc, fill->work.pkts, fill->work.bytes);
 }
 
 void
 vhp_receiveq_fill(struct vhp_qpair *qp, struct vhp_work *work)
 {
-	struct vhp_rate *rate = __atomic_load_n(&qp->rx_rate, __ATOMIC_RELAXED);
-	struct vhp_rate_room room = {VHP_BURST_PKTS, BURST_BYTES};
-	struct vhp_work burst = {0};
-	uint64_t now_tsc = 0;
+	struct vhp_fill fill;
 
-	if (!qp->rx.running || unlikely(qp->rx.fault != VHP_RING_OK))
+	if (!vhp_receiveq_begin(qp, &fill))
 		return;
-	if (unlikely(rate != NULL)) {
-		now_tsc = rte_rdtsc();
-		if (put_off(qp, rate, now_tsc, &room))
-			return;
-	}
-	stash_compact(&qp->stash);
-	while (burst.pkts < room.pkts && burst.bytes < room.bytes && burst.descs < BURST_DESCS &&
-		qp->rx.fault == VHP_RING_OK && fill_one(qp, &burst))
+	while (goes_on(qp, &fill) && fill_one(qp, &fill.work))
 		;
-	if (qp->starved)
-		qp->stats.no_buffers++;
 	if (unlikely(qp->pq->refused > 0)) {
 		qp->rx.stats.drops[VHP_DROP_HEADER] += qp->pq->refused;
 		qp->pq->refused = 0;
 	}
 	if (unlikely(qp->pq->wait == VHP_PORT_MEMORY))
 		vhp_vring_break(&qp->rx, VHP_RING_MEMORY);
-	flush(qp);
-	if (qp->call_due) {
-		qp->call_due = false;
-		vhp_vring_call(&qp->rx);
-	}
-	if (unlikely(rate != NULL) && burst.pkts > 0)
-		vhp_rate_charge(rate, now_tsc, burst.pkts, burst.bytes);
-	work->pkts += burst.pkts;
-	work->bytes += burst.bytes;
-	work->descs += burst.descs;
+	vhp_receiveq_end(qp, &fill);
+	work->pkts += fill.work.pkts;
+	work->bytes += fill.work.bytes;
+	work->descs += fill.work.descs;
 }
 
 void

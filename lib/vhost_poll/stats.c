@@ -250,6 +250,7 @@ tel_qpair(const char *cmd, const char *params, struct rte_tel_data *d)
 		vhp_tel_add_u64(d, "transmitq_limited", qp->stats.limited[0]);
 		vhp_tel_add_u64(d, "receiveq_limited", qp->stats.limited[1]);
 		vhp_tel_add_u64(d, "no_buffers", qp->stats.no_buffers);
+		vhp_tel_add_u64(d, "straight_pkts", qp->stats.straight);
 		vhp_tel_add_u64(d, "wakes_transmitq", qp->stats.wakes[VHP_WAKE_TX_KICK]);
 		vhp_tel_add_u64(d, "wakes_receiveq", qp->stats.wakes[VHP_WAKE_RX_KICK]);
 		vhp_tel_add_u64(d, "wakes_port", qp->stats.wakes[VHP_WAKE_PORT]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Drain: from the guest's transmitq to the port, one copy (the port's) and no loss: what
- * the port does not take stays in the ring.
+ * Drain: from the guest's transmitq to the port, or to another guest (straight.c), one copy
+ * and no loss: what they do not take stays in the ring.
  */
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
@@ -32,6 +32,17 @@ discard(struct vhp_frame *frames, uint16_t n)
 	for (uint16_t i = 0; i < n; i++)
 		frames[i].drop = VHP_DROP_DISABLED;
 	return n;
+}
+
+/* Returns the frames that are done with. */
+static uint16_t
+send(struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, struct vhp_work *work)
+{
+	if (unlikely(qp->tx.discard))
+		return discard(frames, n);
+	if (qp->peer != NULL)
+		return vhp_straight_send(qp, frames, n, work);
+	return qp->port->tx(qp->pq, frames, n);
 }
 
 /* What of a burst is within the limit; the rest goes back into the ring. */
@@ -121,8 +132,7 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 	for (uint16_t i = 0; i < n; i++)
 		check_length(qp, &s->frames[i]);
 
-	uint16_t done =
-		likely(!vr->discard) ? qp->port->tx(qp->pq, s->frames, n) : discard(s->frames, n);
+	uint16_t done = send(qp, s->frames, n, work);
 
 	if (unlikely(qp->pq->wait == VHP_PORT_MEMORY))
 		vhp_vring_break(vr, VHP_RING_MEMORY);

@@ -16,6 +16,8 @@
 
 #include "vhost_poll.h"
 
+struct virtio_net_hdr;
+
 /** Frames moved between a ring and a port in one call. */
 #define VHP_BURST_PKTS      32
 /** Pieces of one frame, the kernel's UIO_MAXIOV. */
@@ -72,12 +74,16 @@ enum vhp_port_wait {
 	VHP_PORT_FULL,   /**< wait until the descriptor is writable */
 	VHP_PORT_BUSY,   /**< full, and no descriptor tells when it is not: look again soon */
 	VHP_PORT_DOWN,   /**< link down or gone: look again from time to time */
+	VHP_PORT_PEER,   /**< full, and the same poller's qpair at the far end waits for what
+			      will change that: wait with it */
 	VHP_PORT_MEMORY, /**< the kernel found guest memory gone (EFAULT): the device ends */
 };
 
 /** One queue of a port. The driver embeds it in its own structure. */
 struct vhp_port_queue {
 	struct vhp_port *port;
+	/** The queue whose qpair receives what this one sends; NULL: no qpair does. Constant. */
+	struct vhp_port_queue *far;
 	/** Readable: a frame waits; -1: nothing tells. Main thread writes, poller reads. */
 	int fd;
 	uint16_t hdr_bytes;      /**< 10 or 12; main thread writes while no poller has it */
@@ -118,6 +124,14 @@ struct vhp_port_ops {
 	 * taken from it. On the poller, or on the main thread while no poller has the queue.
 	 */
 	void (*disarm)(struct vhp_port_queue *queue);
+	/**
+	 * May a frame go straight into the receiveq at the far end, which the same poller serves?
+	 * On the poller, in the place of tx(), which is asked where the answer is no. Of ports
+	 * whose queues have a far one; NULL else.
+	 * @param hdr  (in/out) of the frame; what the receiver is to get
+	 */
+	bool (*passes)(const struct vhp_port_queue *queue, struct virtio_net_hdr *hdr,
+		uint32_t frame_bytes);
 	/**
 	 * Bring header size and offloads in line with what the guest accepted (virtio feature
 	 * bits); on the main thread, while no poller has the queue.

@@ -51,6 +51,56 @@ a_frame_that_waits_is_moved(void **state)
 	}
 }
 
+/* Is this what the poller's list says: n qpairs, and whom the first is joined with? */
+static bool
+list_is(const struct vhp_poller *p, uint32_t n, const struct vhp_qpair *first_peer)
+{
+	return p->list->n == n && (n == 0 || p->list->peers[0] == first_peer);
+}
+
+/* Two that are joined know each other for as long as one poller has both. */
+static void
+joined_qpairs(void **state)
+{
+	struct vhp_poller *p = bare_poller_new(0), *other = bare_poller_new(1);
+	struct rx_driver *d[3];
+	struct vhp_qpair *qp[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		d[i] = rx_new(256, false, 12, true);
+		qp[i] = &d[i]->w->qp;
+	}
+	qp[0]->pq->far = qp[1]->pq;
+	qp[1]->pq->far = qp[0]->pq;
+	for (int i = 2; i >= 0; i--)
+		assert_int_equal(vhp_attach(p, qp[i]), 0);
+	/* 2 1 0 */
+	assert_true(list_is(p, 3, NULL));
+	assert_ptr_equal(p->list->peers[1], qp[0]);
+	assert_ptr_equal(p->list->peers[2], qp[1]);
+	vhp_detach(&qp[2], 1);
+	assert_true(list_is(p, 2, qp[0]));
+	assert_ptr_equal(p->list->peers[1], qp[1]);
+	/* The other end stays, and is alone. */
+	assert_int_equal(vhp_move(qp[0], other), 0);
+	assert_true(list_is(p, 1, NULL) && list_is(other, 1, NULL));
+	assert_int_equal(vhp_move(qp[1], other), 0);
+	assert_true(list_is(p, 0, NULL) && list_is(other, 2, qp[1]));
+	vhp_detach(&qp[0], 1);
+	assert_true(list_is(other, 1, NULL));
+	/* Whoever defers its receive side takes its own time. */
+	qp[0]->turn = vhp_turn_deferred;
+	assert_int_equal(vhp_attach(other, qp[0]), 0);
+	assert_true(list_is(other, 2, NULL));
+	assert_null(other->list->peers[1]);
+	vhp_detach(qp, 2);
+	for (int i = 0; i < 3; i++)
+		rx_free(d[i]);
+	bare_poller_free(p);
+	bare_poller_free(other);
+}
+
 /* A poller that was kept from running does not take that for the guest's time, either. */
 static void
 time_counts_by_looks(void **state)
@@ -79,6 +129,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_frame_that_waits_is_moved),
+		cmocka_unit_test(joined_qpairs),
 		cmocka_unit_test(time_counts_by_looks),
 	};
 

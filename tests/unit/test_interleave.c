@@ -16,8 +16,10 @@ static struct script {
 	struct vhp_work tx; /**< of each */
 	uint32_t rx_bursts;
 	struct vhp_work rx;
+	uint32_t peer_bursts;
 	char trace[4096]; /**< 't', 'r': a burst that moved something; 'T', 'R': one that did not */
 	uint32_t n_trace;
+	const struct vhp_qpair *peer; /**< its transmit bursts: 'p', 'P' */
 } script;
 
 static void
@@ -40,8 +42,10 @@ play(char what, uint32_t *bursts, const struct vhp_work *each, struct vhp_work *
 void
 vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 {
-	(void)qp;
-	play('t', &script.tx_bursts, &script.tx, work);
+	if (qp == script.peer)
+		play('p', &script.peer_bursts, &script.tx, work);
+	else
+		play('t', &script.tx_bursts, &script.tx, work);
 }
 
 void
@@ -100,6 +104,28 @@ interleave_looks_after_every_burst(void **state)
 		assert_int_equal(turn(&qp, 0).pkts, cases[i].tx + cases[i].rx);
 		assert_string_equal(script.trace, cases[i].trace);
 	}
+}
+
+/* What another guest sends is received after every burst as well, behind what the port has. */
+static void
+interleave_looks_at_the_peer(void **state)
+{
+	struct vhp_qpair peer = {.turn = vhp_turn_interleave};
+	struct vhp_qpair qp = {.turn = vhp_turn_interleave, .peer = &peer};
+
+	(void)state;
+	set(3, one, 1, one);
+	script.peer = &peer;
+	script.peer_bursts = 4;
+	assert_int_equal(turn(&qp, 0).pkts, 8);
+	assert_string_equal(script.trace, "trptRptRpTRpTRP");
+	/* It sends to this one, whatever it was joined with before. */
+	assert_ptr_equal(peer.peer, &qp);
+	set(UINT32_MAX, burst, 0, one);
+	script.peer = &peer;
+	script.peer_bursts = UINT32_MAX;
+	assert_int_equal(turn(&qp, 0).pkts, 256);
+	assert_string_equal(script.trace, "tRptRptRptRp");
 }
 
 /* A guest that never stops sending, a host that never does, and both: the turn ends. */
@@ -209,6 +235,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(interleave_looks_after_every_burst),
+		cmocka_unit_test(interleave_looks_at_the_peer),
 		cmocka_unit_test(interleave_ends_by_weight),
 		cmocka_unit_test(deferred_waits_for_the_window),
 		cmocka_unit_test(deferred_without_window),

@@ -45,6 +45,27 @@ vhp_offload_guest_takes(const struct virtio_net_hdr *hdr, uint64_t virtio_featur
 	}
 }
 
+bool
+vhp_offload_is_sane(const struct virtio_net_hdr *hdr, uint32_t frame_bytes)
+{
+	bool csum = hdr->flags & VIRTIO_NET_HDR_F_NEEDS_CSUM;
+
+	if (csum && (uint32_t)hdr->csum_start + hdr->csum_offset + sizeof(uint16_t) > frame_bytes)
+		return false;
+	switch (hdr->gso_type) {
+	case VIRTIO_NET_HDR_GSO_NONE:
+		return true;
+	case VIRTIO_NET_HDR_GSO_TCPV4:
+	case VIRTIO_NET_HDR_GSO_TCPV6:
+	case VIRTIO_NET_HDR_GSO_TCPV4 | VIRTIO_NET_HDR_GSO_ECN:
+	case VIRTIO_NET_HDR_GSO_TCPV6 | VIRTIO_NET_HDR_GSO_ECN:
+	case VIRTIO_NET_HDR_GSO_UDP_L4:
+		return csum && hdr->gso_size != 0;
+	default:
+		return false;
+	}
+}
+
 /* One's complement sum into what goes into a header. */
 static uint16_t
 fold(uint32_t sum)

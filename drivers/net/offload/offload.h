@@ -41,6 +41,12 @@ struct vhp_segments {
  */
 bool vhp_offload_guest_takes(const struct virtio_net_hdr *hdr, uint64_t virtio_features);
 
+/**
+ * Does a guest's header make sense by itself, whatever the frame holds (virtio 1.2, 5.1.6.2)?
+ * Of its flags, only NEEDS_CSUM counts.
+ */
+bool vhp_offload_is_sane(const struct virtio_net_hdr *hdr, uint32_t frame_bytes);
+
 /** Where the parts of a TCP or UDP frame begin. */
 struct vhp_l4 {
 	uint16_t l3_at;    /**< offset of the IP header */

@@ -55,6 +55,25 @@ mark_full(struct vm_queue *q)
 		now_tsc - q->full_tsc < ABSENT_S * rte_get_tsc_hz() ? VHP_PORT_BUSY : VHP_PORT_DOWN;
 }
 
+/* What of a header is the receiver's business; returns false if it makes no sense. */
+static bool
+clean_header(struct virtio_net_hdr *hdr, uint32_t frame_bytes)
+{
+	hdr->flags &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
+	return vhp_offload_is_sane(hdr, frame_bytes);
+}
+
+/* Behind frames that wait in the lane, none overtakes. */
+static bool
+vm_passes(const struct vhp_port_queue *pq, struct virtio_net_hdr *hdr, uint32_t frame_bytes)
+{
+	const struct vm_queue *q = container_of(pq, struct vm_queue, pq);
+	const struct vm_queue *far = container_of(pq->far, struct vm_queue, pq);
+
+	return clean_header(hdr, frame_bytes) && vm_lane_is_empty(q->out) &&
+	       vhp_offload_guest_takes(hdr, far->features);
+}
+
 static uint16_t
 vm_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 {
@@ -62,7 +81,7 @@ vm_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 	uint16_t i;
 
 	for (i = 0; i < n; i++) {
-		const struct vhp_frame *f = &frames[i];
+		struct vhp_frame *f = &frames[i];
 		uint32_t len_bytes = f->len_bytes - pq->hdr_bytes;
 		struct vm_record *r;
 
@@ -75,7 +94,10 @@ vm_tx(struct vhp_port_queue *pq, struct vhp_frame *frames, uint16_t n)
 		}
 		r->len_bytes = len_bytes;
 		vhp_iov_read(f->iov, f->n_iov, 0, &r->hdr, sizeof(r->hdr));
-		r->hdr.flags &= VIRTIO_NET_HDR_F_NEEDS_CSUM;
+		if (unlikely(!clean_header(&r->hdr, len_bytes))) {
+			f->drop = VHP_DROP_HEADER;
+			continue;
+		}
 		vhp_iov_read(f->iov, f->n_iov, pq->hdr_bytes, r + 1, len_bytes);
 		vm_lane_put(q->out, r);
 		q->full_tsc = 0;
@@ -240,6 +262,7 @@ vm_close(struct vhp_port *port)
 static const struct vhp_port_ops vm_ops = {
 	.tx = vm_tx,
 	.rx = vm_rx,
+	.passes = vm_passes,
 	.configure = vm_configure,
 	.steer = vm_steer,
 	.set_mtu = vm_set_mtu,
@@ -273,6 +296,13 @@ init_port(struct vm_port *vm, struct vm_link *link, const char *name, uint16_t q
 	return ret;
 }
 
+static void
+join(struct vm_queue *q, struct vm_queue *far)
+{
+	q->out = &far->in;
+	q->pq.far = &far->pq;
+}
+
 int
 vhp_vm_open(const struct vhp_vm_conf *conf, struct vhp_port *out[2])
 {
@@ -291,8 +321,8 @@ vhp_vm_open(const struct vhp_vm_conf *conf, struct vhp_port *out[2])
 		return ret;
 	}
 	for (uint16_t i = 0; i < conf->queues; i++) {
-		link->ports[0].queues[i].out = &link->ports[1].queues[i].in;
-		link->ports[1].queues[i].out = &link->ports[0].queues[i].in;
+		join(&link->ports[0].queues[i], &link->ports[1].queues[i]);
+		join(&link->ports[1].queues[i], &link->ports[0].queues[i]);
 	}
 	link->open = 2;
 	out[0] = &link->ports[0].port;

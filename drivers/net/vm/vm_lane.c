@@ -49,6 +49,12 @@ record_bytes(uint32_t len_bytes)
 	return RTE_ALIGN_CEIL(sizeof(struct vm_record) + (uint64_t)len_bytes, RECORD_ALIGN);
 }
 
+bool
+vm_lane_is_empty(const struct vm_lane *lane)
+{
+	return lane->taken_at == lane->put_at;
+}
+
 struct vm_record *
 vm_lane_room(struct vm_lane *lane, uint32_t len_bytes)
 {

@@ -38,6 +38,9 @@ int vm_lane_init(struct vm_lane *lane);
 /** Free it. Main thread, once nobody uses it. */
 void vm_lane_fini(struct vm_lane *lane);
 
+/** Does no frame wait? Of the thread that takes and puts, if that is one. */
+bool vm_lane_is_empty(const struct vm_lane *lane);
+
 /**
  * Room for a frame of len_bytes, not yet visible; NULL if there is none now.
  * Putting thread.
