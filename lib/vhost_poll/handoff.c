@@ -16,7 +16,6 @@
 
 #include "log.h"
 #include "poller.h"
-#include "trace.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -118,7 +117,6 @@ attach(struct vhp_poller *p, struct vhp_qpair *qp)
 	add(list, qp);
 	qp->poller = qp->home = p;
 	publish_spare(p);
-	vhp_trace_qpair_up(qp->name, p->index);
 	return 0;
 }
 
@@ -190,7 +188,6 @@ detach(struct vhp_qpair *const *qpairs, unsigned int n)
 			for (int k = 0; k < VHP_WAKES; k++)
 				qpairs[j]->wake[k].fd = -1;
 			qpairs[j]->poller = NULL;
-			vhp_trace_qpair_down(qpairs[j]->name, p->index);
 		}
 	}
 }
