@@ -53,6 +53,7 @@ only_in rte_telemetry.h lib/vhost_poll/stats.c lib/vhost_poll/control.c lib/vhos
 only_in liburing.h drivers/net/tap/tap_uring.c
 only_in rte_kvargs.h app/config.c
 only_in 'rte_crypto.*.h' drivers/crypto/cryptodev_priv.h
+only_in 'openssl/.*' drivers/crypto/cryptodev_rsa.c
 only_in 'rte_ethdev.h' drivers/net/ethdev/ethdev.c drivers/net/ethdev/eth_intr.c
 only_in 'linux/if_tun.h' drivers/net/tap/tap_if.c
 

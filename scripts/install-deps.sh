@@ -25,7 +25,7 @@ usage()
 # What each group is for decides where a package stands; a package that
 # another one of the list pulls in by itself is not repeated.
 build_pkgs=(gcc libc6-dev meson ninja-build pkg-config libdpdk-dev
-	liburing-dev libnuma-dev)
+	liburing-dev libnuma-dev libssl-dev)
 run_pkgs=(qemu-system-x86 iperf3 iproute2 iputils-ping ethtool
 	busybox-static cpio kmod gzip python3 procps)
 test_pkgs=(libcmocka-dev dpdk dpdk-dev python3-pytest tcpdump

@@ -25,24 +25,50 @@
 #define CACHE_SIZE      64
 
 static int
-create(struct vhp_crypto_engine *engine, const struct vhp_crypto_params *params,
-	struct vhp_crypto_shape *shape, void **out)
+create_rsa(struct cryptodev *cd, const struct vhp_crypto_params *params,
+	struct vhp_crypto_shape *shape, struct cryptodev_session *session)
 {
-	struct cryptodev *cd = (struct cryptodev *)engine;
+	int ret = cd->engine.caps.akciphers != 0
+			  ? cryptodev_rsa_create(params, shape, &session->rsa)
+			  : -ENOTSUP;
+
+	if (ret == 0 && !cryptodev_rsa_has_length(cd->id, shape->modulus_bytes)) {
+		cryptodev_rsa_destroy(session->rsa);
+		return -ENOTSUP;
+	}
+	return ret;
+}
+
+static int
+create_sym(struct cryptodev *cd, const struct vhp_crypto_params *params,
+	struct vhp_crypto_shape *shape, struct cryptodev_session *session)
+{
 	struct rte_crypto_sym_xform xforms[2];
-	struct cryptodev_session *session;
 	int ret = cryptodev_make_xforms(cd->id, params, xforms, shape);
 
 	if (ret < 0)
 		return ret;
-	session = calloc(1, sizeof(*session));
+	session->iv_bytes = shape->iv_bytes;
+	session->sess = rte_cryptodev_sym_session_create(cd->id, xforms, cd->sessions);
+	if (session->sess == NULL)
+		return rte_errno == ENOMEM ? -ENOSPC : -ENOTSUP;
+	return 0;
+}
+
+static int
+create(struct vhp_crypto_engine *engine, const struct vhp_crypto_params *params,
+	struct vhp_crypto_shape *shape, void **out)
+{
+	struct cryptodev *cd = (struct cryptodev *)engine;
+	struct cryptodev_session *session = calloc(1, sizeof(*session));
+	int ret;
+
 	if (session == NULL)
 		return -ENOSPC;
 	session->kind = params->kind;
-	session->iv_bytes = shape->iv_bytes;
-	session->sess = rte_cryptodev_sym_session_create(cd->id, xforms, cd->sessions);
-	if (session->sess == NULL) {
-		ret = rte_errno == ENOMEM ? -ENOSPC : -ENOTSUP;
+	ret = params->kind == VHP_CRYPTO_AKCIPHER ? create_rsa(cd, params, shape, session)
+						  : create_sym(cd, params, shape, session);
+	if (ret < 0) {
 		free(session);
 		return ret;
 	}
@@ -56,7 +82,9 @@ destroy(struct vhp_crypto_engine *engine, void *session)
 	struct cryptodev *cd = (struct cryptodev *)engine;
 	struct cryptodev_session *s = session;
 
-	rte_cryptodev_sym_session_free(cd->id, s->sess);
+	if (s->sess != NULL)
+		rte_cryptodev_sym_session_free(cd->id, s->sess);
+	cryptodev_rsa_destroy(s->rsa);
 	free(s);
 }
 
@@ -142,6 +170,7 @@ look_at(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
 	cd->engine.caps.max_bytes =
 		cd->engine.caps.pieces ? VHP_CRYPTO_DATA_BYTES : CRYPTODEV_MBUF_BYTES;
 	cryptodev_read_caps(cd->id, &cd->engine.caps);
+	cryptodev_rsa_read_caps(cd->id, &cd->engine.caps);
 	return 0;
 }
 

@@ -217,6 +217,8 @@ cryptodev_make_xforms(uint8_t id, const struct vhp_crypto_params *p,
 		ret = make_cipher(id, p, &xforms[1], shape);
 		xforms[0].next = &xforms[1];
 		return ret < 0 ? ret : make_auth(id, p, &xforms[0]);
+	case VHP_CRYPTO_AKCIPHER:
+		break; /* cryptodev_rsa.c */
 	}
 	return -ENOTSUP;
 }

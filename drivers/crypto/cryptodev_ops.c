@@ -124,6 +124,12 @@ make_op(struct cryptodev *cd, struct vhp_crypto_job *job)
 	return op;
 }
 
+static const struct cryptodev_rsa *
+rsa_of(const struct vhp_crypto_job *job)
+{
+	return ((const struct cryptodev_session *)job->session)->rsa;
+}
+
 static void
 free_op(struct rte_crypto_op *op)
 {
@@ -140,7 +146,11 @@ cryptodev_submit(struct vhp_crypto_engine *engine, uint16_t queue,
 	uint16_t made, taken;
 
 	n = RTE_MIN(n, (uint16_t)VHP_CRYPTO_BURST);
-	for (made = 0; made < n; made++) {
+	if (n > 0 && rsa_of(jobs[0]) != NULL) {
+		cryptodev_rsa_run(rsa_of(jobs[0]), jobs[0]);
+		return 1;
+	}
+	for (made = 0; made < n && rsa_of(jobs[made]) == NULL; made++) {
 		ops[made] = make_op(cd, jobs[made]);
 		if (unlikely(ops[made] == NULL))
 			break;

@@ -3,6 +3,8 @@
 #ifndef VHP_CRYPTODEV_PRIV_H
 #define VHP_CRYPTODEV_PRIV_H
 
+#include <assert.h>
+
 #include <rte_cryptodev.h>
 
 #include "cryptodev.h"
@@ -28,6 +30,7 @@ struct cryptodev {
 /** A session: the cryptodev's, and what each of its operations needs to know. */
 struct cryptodev_session {
 	void *sess;
+	struct cryptodev_rsa *rsa; /**< instead, of AKCIPHER */
 	enum vhp_crypto_kind kind;
 	uint8_t iv_bytes;
 };
@@ -51,6 +54,30 @@ void cryptodev_read_caps(uint8_t id, struct vhp_crypto_caps *caps);
  */
 int cryptodev_make_xforms(uint8_t id, const struct vhp_crypto_params *params,
 	struct rte_crypto_sym_xform xforms[2], struct vhp_crypto_shape *shape);
+
+/* ---- cryptodev_rsa.c ---------------------------------------------------------- */
+
+struct cryptodev_rsa;
+
+/** Add to caps RSA, if the device says that it has it. Main thread. */
+void cryptodev_rsa_read_caps(uint8_t id, struct vhp_crypto_caps *caps);
+
+/** Does the device say that it has keys of this length? Any thread. */
+bool cryptodev_rsa_has_length(uint8_t id, uint16_t modulus_bytes);
+
+/**
+ * A key. Any thread.
+ * @param rsa  (output) the caller's
+ * @return 0, -ENOTSUP, -ENOSPC, -EINVAL: not a key, or none that may be used
+ */
+int cryptodev_rsa_create(const struct vhp_crypto_params *params, struct vhp_crypto_shape *shape,
+	struct cryptodev_rsa **rsa);
+
+/** Free and wipe it; NULL is fine. */
+void cryptodev_rsa_destroy(struct cryptodev_rsa *rsa);
+
+/** Compute a job, now. Its ranges are no longer than the modulus. */
+void cryptodev_rsa_run(const struct cryptodev_rsa *rsa, struct vhp_crypto_job *job);
 
 /* ---- cryptodev_ops.c ---------------------------------------------------------- */
 

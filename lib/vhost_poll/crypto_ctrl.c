@@ -10,8 +10,23 @@
 #include "crypto_dev.h"
 #include "vhp_iov.h"
 
-/* Requests of one turn: a session costs a microsecond or two. */
+/* Requests of one turn: a session costs a microsecond or two, */
 #define WEIGHT_REQUESTS 64
+/* one of RSA as much as so many of them. */
+#define RSA_REQUESTS    16
+
+void
+vhp_crypto_params_init(struct vhp_crypto_params *params)
+{
+	memset(params, 0, offsetof(struct vhp_crypto_params, der));
+}
+
+void
+vhp_crypto_params_wipe(struct vhp_crypto_params *params)
+{
+	explicit_bzero(params->der, RTE_MIN(params->der_bytes, sizeof(params->der)));
+	explicit_bzero(params, offsetof(struct vhp_crypto_params, der));
+}
 
 /* Copy a key behind the request; what there is not, or too much, is an error. */
 static uint32_t
@@ -74,6 +89,23 @@ parse_sym(const struct virtio_crypto_sym_create_session_req *sym, struct vhp_cry
 	return set_direction(params, sym->u.cipher.para.op);
 }
 
+static uint32_t
+parse_akcipher(
+	const struct virtio_crypto_akcipher_session_para *para, struct vhp_crypto_params *params)
+{
+	params->kind = VHP_CRYPTO_AKCIPHER;
+	params->cipher_algo = para->algo;
+	params->padding_algo = para->u.rsa.padding_algo;
+	params->auth_algo = para->u.rsa.hash_algo;
+	params->der_bytes = para->keylen;
+	params->private_key = para->keytype == VIRTIO_CRYPTO_AKCIPHER_KEY_TYPE_PRIVATE;
+	if (para->algo != VIRTIO_CRYPTO_AKCIPHER_RSA)
+		return VIRTIO_CRYPTO_NOTSUPP;
+	return params->private_key || para->keytype == VIRTIO_CRYPTO_AKCIPHER_KEY_TYPE_PUBLIC
+		       ? VIRTIO_CRYPTO_OK
+		       : VIRTIO_CRYPTO_ERR;
+}
+
 /* The fixed part, by the service that the operation names. */
 static uint32_t
 parse_fixed(const struct virtio_crypto_op_ctrl_req *req, struct vhp_crypto_params *params)
@@ -102,6 +134,8 @@ parse_fixed(const struct virtio_crypto_op_ctrl_req *req, struct vhp_crypto_param
 		params->cipher_key_bytes = aead->key_len;
 		params->aad_bytes = aead->aad_len;
 		return set_direction(params, aead->op);
+	case VIRTIO_CRYPTO_AKCIPHER_CREATE_SESSION:
+		return parse_akcipher(&req->u.akcipher_create_session.para, params);
 	default:
 		return VIRTIO_CRYPTO_NOTSUPP;
 	}
@@ -113,8 +147,11 @@ vhp_crypto_parse_create(const struct virtio_crypto_op_ctrl_req *req, const struc
 {
 	uint32_t status;
 
-	memset(params, 0, sizeof(*params));
+	vhp_crypto_params_init(params);
 	status = parse_fixed(req, params);
+	if (status == VIRTIO_CRYPTO_OK && params->kind == VHP_CRYPTO_AKCIPHER)
+		return read_key(iov, n_iov, key_offset, params->der, params->der_bytes,
+			sizeof(params->der));
 	if (status == VIRTIO_CRYPTO_OK && params->kind != VHP_CRYPTO_HASH &&
 		params->kind != VHP_CRYPTO_MAC) {
 		status = read_key(iov, n_iov, key_offset, params->cipher_key,
@@ -133,7 +170,8 @@ is_destroy(uint32_t opcode)
 	return opcode == VIRTIO_CRYPTO_CIPHER_DESTROY_SESSION ||
 	       opcode == VIRTIO_CRYPTO_HASH_DESTROY_SESSION ||
 	       opcode == VIRTIO_CRYPTO_MAC_DESTROY_SESSION ||
-	       opcode == VIRTIO_CRYPTO_AEAD_DESTROY_SESSION;
+	       opcode == VIRTIO_CRYPTO_AEAD_DESTROY_SESSION ||
+	       opcode == VIRTIO_CRYPTO_AKCIPHER_DESTROY_SESSION;
 }
 
 static uint8_t
@@ -159,7 +197,7 @@ create(struct vhp_crypto_dev *dev, const struct virtio_crypto_op_ctrl_req *req,
 
 	if (status == VIRTIO_CRYPTO_OK)
 		status = vhp_crypto_session_create(dev, &params, id);
-	explicit_bzero(&params, sizeof(params));
+	vhp_crypto_params_wipe(&params);
 	if (status == VIRTIO_CRYPTO_OK)
 		dev->by_ring.created++;
 	else
@@ -167,8 +205,8 @@ create(struct vhp_crypto_dev *dev, const struct virtio_crypto_op_ctrl_req *req,
 	return status;
 }
 
-/* One request; sets used_bytes. */
-static void
+/* One request; sets used_bytes. Returns what it cost. */
+static uint32_t
 serve(struct vhp_crypto_dev *dev, struct vhp_vring *vr, struct vhp_frame *f)
 {
 	struct iovec *in = f->iov + f->n_read;
@@ -195,6 +233,30 @@ serve(struct vhp_crypto_dev *dev, struct vhp_vring *vr, struct vhp_frame *f)
 	}
 	if (vr->log != NULL)
 		vhp_dirty_log_write_iov(vr->log, vr->mem, in, f->n_write, f->used_bytes);
+	return have == sizeof(req) && req.header.opcode == VIRTIO_CRYPTO_AKCIPHER_CREATE_SESSION
+		       ? RSA_REQUESTS
+		       : 1;
+}
+
+/* As many as the turn's weight allows; the rest is the guest's again. Returns how many. */
+static uint16_t
+serve_burst(struct vhp_crypto_dev *dev, struct vhp_vring *vr, struct vhp_frame *frames, uint16_t n,
+	uint32_t *cost)
+{
+	uint16_t done;
+
+	for (done = 0; done < n && *cost < WEIGHT_REQUESTS; done++) {
+		struct vhp_frame *f = &frames[done];
+
+		if (f->drop == VHP_OK && vhp_frame_is_ordered(f)) {
+			*cost += serve(dev, vr, f);
+			continue;
+		}
+		vr->stats.drops[f->drop != VHP_OK ? f->drop : VHP_DROP_CHAIN_DIRECTION]++;
+		(*cost)++;
+	}
+	vr->ops->untake(vr, frames + done, n - done);
+	return done;
 }
 
 void
@@ -204,25 +266,19 @@ vhp_crypto_turn_ctrl(struct vhp_qpair *qp, uint64_t now_tsc, struct vhp_work *wo
 	struct vhp_vring *vr = &qp->tx;
 	struct vhp_frame frames[VHP_CRYPTO_BURST];
 	struct iovec iov[VHP_MAX_IOV];
+	uint32_t cost = 0;
 	uint16_t n;
 
 	(void)now_tsc;
-	while (vr->running && vr->fault == VHP_RING_OK && work->pkts < WEIGHT_REQUESTS) {
+	while (vr->running && vr->fault == VHP_RING_OK && cost < WEIGHT_REQUESTS) {
 		n = vr->ops->take(vr, frames, RTE_DIM(frames), iov, RTE_DIM(iov));
 		if (n == 0)
 			return;
-		for (uint16_t i = 0; i < n; i++) {
-			if (frames[i].drop == VHP_OK && vhp_frame_is_ordered(&frames[i]))
-				serve(queue->dev, vr, &frames[i]);
-			else
-				vr->stats.drops[frames[i].drop != VHP_OK
-							? frames[i].drop
-							: VHP_DROP_CHAIN_DIRECTION]++;
-		}
+		work->descs += vr->steps;
+		n = serve_burst(queue->dev, vr, frames, n, &cost);
 		vr->ops->put(vr, frames, n);
 		vhp_vring_call(vr);
 		vr->stats.pkts += n;
 		work->pkts += n;
-		work->descs += vr->steps;
 	}
 }

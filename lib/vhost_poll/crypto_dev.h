@@ -68,7 +68,7 @@ struct vhp_crypto_request {
 	uint8_t status;                     /**< VIRTIO_CRYPTO_*, as far as known */
 	bool prepared;                      /**< its job may be submitted */
 	bool bounced;                       /**< the result lies in the arena */
-	uint32_t src_offset, src_bytes;     /**< in the readable pieces */
+	uint32_t src_offset, src_bytes;     /**< in the readable pieces; a digest to verify, too */
 	uint32_t aad_offset;                /**< the same */
 	uint32_t dst_bytes;                 /**< room for data; the digest follows */
 	uint32_t data_bytes;                /**< to process: src without a tag */
@@ -94,6 +94,7 @@ struct vhp_crypto_queue {
 	struct vhp_crypto_dev *dev;
 	struct vhp_crypto_burst *burst;                    /**< NULL: the control queue */
 	uint64_t statuses[VIRTIO_CRYPTO_KEY_REJECTED + 1]; /**< answers, by status */
+	uint64_t akcipher;                                 /**< requests of AKCIPHER */
 };
 
 /** A device's own state: vhp_net_dev::crypto. */
@@ -133,6 +134,10 @@ struct vhp_crypto_session *vhp_crypto_session_get(struct vhp_crypto_dev *dev, ui
 void vhp_crypto_session_clear(struct vhp_crypto_dev *dev);
 
 /* ---- crypto_ctrl.c, crypto_msg.c: pure, so that tests and fuzzers reach them --------- */
+
+/** Params without keys; of der only what is used is ever touched. */
+void vhp_crypto_params_init(struct vhp_crypto_params *params);
+void vhp_crypto_params_wipe(struct vhp_crypto_params *params);
 
 /**
  * What a create request asks for.

@@ -71,7 +71,7 @@ vhp_crypto_parse_message(
 {
 	const struct session_message *m = (const struct session_message *)payload;
 
-	memset(params, 0, sizeof(*params));
+	vhp_crypto_params_init(params);
 	if (len_bytes != sizeof(*m))
 		return VIRTIO_CRYPTO_BADMSG;
 	params->cipher_algo = m->cipher_algo;
@@ -98,7 +98,7 @@ create(struct vhp_crypto_dev *crypto, const struct vhp_vu_msg *msg, struct vhp_v
 
 	if (status == VIRTIO_CRYPTO_OK)
 		status = vhp_crypto_session_create(crypto, &params, &id);
-	explicit_bzero(&params, sizeof(params));
+	vhp_crypto_params_wipe(&params);
 	if (status == VIRTIO_CRYPTO_OK)
 		crypto->by_message.created++;
 	else
@@ -146,6 +146,7 @@ fill_config(const struct vhp_crypto_dev *crypto, struct virtio_crypto_config *co
 		.mac_algo_l = (uint32_t)caps->macs,
 		.mac_algo_h = (uint32_t)(caps->macs >> 32),
 		.aead_algo = caps->aeads,
+		.akcipher_algo = caps->akciphers,
 		.max_cipher_key_len = caps->max_cipher_key_bytes,
 		.max_auth_key_len = caps->max_auth_key_bytes,
 		/* What a request of any kind may have. */

@@ -68,6 +68,29 @@ can_be_in_place(const struct vhp_crypto_engine *engine, const struct vhp_crypto_
 	return false;
 }
 
+/* All of RSA is short, and lies in the arena: what came in, and room for what goes out. */
+static bool
+prepare_akcipher(struct vhp_crypto_burst *burst, uint16_t i)
+{
+	const struct vhp_frame *f = &burst->frames[i];
+	struct vhp_crypto_request *r = &burst->requests[i];
+	struct vhp_crypto_job *job = &burst->jobs[i];
+	uint32_t modulus_bytes = r->session->shape.modulus_bytes;
+	/* A byte of zero ends the result. */
+	uint8_t *room = arena_take(burst, r->data_bytes + modulus_bytes + 1);
+
+	if (room == NULL)
+		return false;
+	r->whole = (struct iovec){room, r->data_bytes};
+	vhp_iov_read(f->iov, f->n_read, r->src_offset, room, r->data_bytes);
+	job->data = &r->whole;
+	job->n_data = 1;
+	job->out = room + r->data_bytes;
+	memset(job->out, 0, modulus_bytes + 1);
+	r->prepared = true;
+	return true;
+}
+
 /* Bring a request's data to where the engine finds it. Returns false if there is no room yet. */
 static bool
 prepare(struct vhp_crypto_dev *dev, struct vhp_crypto_burst *burst, uint16_t i)
@@ -80,6 +103,8 @@ prepare(struct vhp_crypto_dev *dev, struct vhp_crypto_burst *burst, uint16_t i)
 	bool reads_only = s->kind == VHP_CRYPTO_HASH || s->kind == VHP_CRYPTO_MAC;
 	uint32_t before = burst->arena_used;
 
+	if (s->kind == VHP_CRYPTO_AKCIPHER)
+		return prepare_akcipher(burst, i);
 	if (s->aad_bytes > 0 && s->kind == VHP_CRYPTO_AEAD) {
 		job->aad = arena_take(burst, s->aad_bytes);
 		if (job->aad == NULL)
@@ -116,18 +141,25 @@ submit(struct vhp_crypto_dev *dev, struct vhp_crypto_burst *burst, struct vhp_wo
 {
 	struct vhp_crypto_job *ready[VHP_CRYPTO_BURST];
 	uint16_t n = 0, end, taken;
+	bool is_long = false;
 
 	for (end = burst->submitted; end < burst->n && work->bytes < WEIGHT_BYTES; end++) {
 		struct vhp_crypto_request *r = &burst->requests[end];
 
 		if (burst->jobs[end].done)
 			continue;
+		is_long = r->session->kind == VHP_CRYPTO_AKCIPHER;
+		if (is_long && n > 0)
+			break;
 		if (!r->prepared) {
 			if (!prepare(dev, burst, end))
 				break;
 			work->bytes += r->data_bytes;
 		}
 		ready[n++] = &burst->jobs[end];
+		/* It is a turn of its own: a pass has one for each queue. */
+		if (is_long)
+			work->bytes += WEIGHT_BYTES;
 	}
 	taken = n == 0 ? 0 : dev->engine->ops->submit(dev->engine, dev->engine_queue, ready, n);
 	/* Refused ones count as submitted, too. */
@@ -147,7 +179,31 @@ status_of(const struct vhp_crypto_request *r, const struct vhp_crypto_job *job)
 		return r->status;
 	if (job->error == 0)
 		return VIRTIO_CRYPTO_OK;
+	if (job->error == -EKEYREJECTED)
+		return VIRTIO_CRYPTO_KEY_REJECTED;
 	return job->error == -EBADMSG ? VIRTIO_CRYPTO_BADMSG : VIRTIO_CRYPTO_ERR;
+}
+
+/*
+ * RSA: used.len says how long the result is, as virtio has no other place for that. Bytes up
+ * to it have to be written, so one of zero takes the place of the status, which is the last
+ * of all. Returns the status.
+ */
+static uint8_t
+finish_akcipher(struct vhp_crypto_queue *queue, struct vhp_frame *f,
+	const struct vhp_crypto_request *r, const struct vhp_crypto_job *job, uint8_t status)
+{
+	if (status == VIRTIO_CRYPTO_OK && job->opcode != VIRTIO_CRYPTO_AKCIPHER_VERIFY) {
+		if (job->out_bytes > r->dst_bytes) {
+			status = VIRTIO_CRYPTO_ERR;
+		} else {
+			f->used_bytes = job->out_bytes + 1;
+			vhp_iov_write(f->iov + f->n_read, f->n_write, 0, job->out, f->used_bytes);
+		}
+	}
+	explicit_bzero(r->whole.iov_base, r->data_bytes + r->session->shape.modulus_bytes);
+	queue->akcipher++;
+	return status;
 }
 
 /* Results first, the status last (virtio 1.2, 5.9.7.4). */
@@ -163,12 +219,14 @@ finish(struct vhp_crypto_queue *queue, struct vhp_vring *vr, struct vhp_frame *f
 		vr->stats.drops[f->drop != VHP_OK ? f->drop : VHP_DROP_SHORT]++;
 		f->used_bytes = 0;
 	} else {
+		f->used_bytes = (uint32_t)writable;
+		if (r->session != NULL && r->session->kind == VHP_CRYPTO_AKCIPHER)
+			status = finish_akcipher(queue, f, r, job, status);
 		if (r->bounced && status == VIRTIO_CRYPTO_OK)
 			vhp_iov_write(dst, f->n_write, 0, r->whole.iov_base, r->data_bytes);
 		if (status == VIRTIO_CRYPTO_OK)
 			vhp_iov_write(dst, f->n_write, r->dst_bytes, job->digest, r->digest_bytes);
 		vhp_iov_write(dst, f->n_write, writable - 1, &status, 1);
-		f->used_bytes = (uint32_t)writable;
 		if (vr->log != NULL)
 			vhp_dirty_log_write_iov(vr->log, vr->mem, dst, f->n_write, writable);
 		queue->statuses[status]++;

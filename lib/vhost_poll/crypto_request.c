@@ -40,6 +40,13 @@ opcode_fits(const struct virtio_crypto_op_data_req *req, const struct vhp_crypto
 	case VHP_CRYPTO_AEAD:
 		return opcode ==
 		       (session->encrypt ? VIRTIO_CRYPTO_AEAD_ENCRYPT : VIRTIO_CRYPTO_AEAD_DECRYPT);
+	case VHP_CRYPTO_AKCIPHER:
+		/* A private key holds the public one. */
+		return opcode == VIRTIO_CRYPTO_AKCIPHER_ENCRYPT ||
+		       opcode == VIRTIO_CRYPTO_AKCIPHER_VERIFY ||
+		       (session->shape.private_key &&
+			       (opcode == VIRTIO_CRYPTO_AKCIPHER_DECRYPT ||
+				       opcode == VIRTIO_CRYPTO_AKCIPHER_SIGN));
 	default:
 		return opcode == (session->encrypt ? VIRTIO_CRYPTO_CIPHER_ENCRYPT
 						   : VIRTIO_CRYPTO_CIPHER_DECRYPT) &&
@@ -55,6 +62,7 @@ read_lengths(const struct virtio_crypto_op_data_req *req, enum vhp_crypto_kind k
 	const struct virtio_crypto_alg_chain_data_para *chain = &req->u.sym_req.u.chain.para;
 	const struct virtio_crypto_aead_para *aead = &req->u.aead_req.para;
 	const struct virtio_crypto_hash_para *hash = &req->u.hash_req.para;
+	const struct virtio_crypto_akcipher_para *akcipher = &req->u.akcipher_req.para;
 
 	switch (kind) {
 	case VHP_CRYPTO_CIPHER:
@@ -72,6 +80,18 @@ read_lengths(const struct virtio_crypto_op_data_req *req, enum vhp_crypto_kind k
 			.src = aead->src_data_len,
 			.dst = aead->dst_data_len,
 			.aad = aead->aad_len};
+	case VHP_CRYPTO_AKCIPHER:
+		/* A digest to verify is the destination by its length, and read behind the source.
+		 */
+		if (req->header.opcode == VIRTIO_CRYPTO_AKCIPHER_VERIFY)
+			return (struct lengths){
+				.src = akcipher->src_data_len + akcipher->dst_data_len,
+				.cipher = akcipher->src_data_len,
+				.auth_offset = akcipher->src_data_len,
+				.auth = akcipher->dst_data_len};
+		return (struct lengths){.src = akcipher->src_data_len,
+			.dst = akcipher->dst_data_len,
+			.cipher = akcipher->src_data_len};
 	default:
 		return (struct lengths){.iv = chain->iv_len,
 			.src = chain->src_data_len,
@@ -115,9 +135,26 @@ aead_fits(const struct vhp_crypto_session *session, struct lengths *len,
 	return true;
 }
 
+/*
+ * Nothing is longer than the modulus, and all results but what was padded are as long. The
+ * sum may have wrapped; its parts say so.
+ */
+static bool
+akcipher_fits(const struct vhp_crypto_session *session, uint32_t opcode, const struct lengths *len,
+	struct vhp_crypto_request *request)
+{
+	uint32_t modulus = session->shape.modulus_bytes;
+	bool makes_one =
+		opcode == VIRTIO_CRYPTO_AKCIPHER_ENCRYPT || opcode == VIRTIO_CRYPTO_AKCIPHER_SIGN;
+
+	request->data_bytes = len->src;
+	return len->cipher <= modulus && len->auth <= modulus &&
+	       (!makes_one || len->dst >= modulus);
+}
+
 /* Do the lengths fit the session? */
 static bool
-session_fits(const struct vhp_crypto_session *session, struct lengths *len,
+session_fits(const struct vhp_crypto_session *session, uint32_t opcode, struct lengths *len,
 	struct vhp_crypto_request *request)
 {
 	uint8_t block = RTE_MAX(session->shape.block_bytes, 1);
@@ -126,6 +163,8 @@ session_fits(const struct vhp_crypto_session *session, struct lengths *len,
 		return false;
 	if (session->kind == VHP_CRYPTO_AEAD)
 		return aead_fits(session, len, request);
+	if (session->kind == VHP_CRYPTO_AKCIPHER)
+		return akcipher_fits(session, opcode, len, request);
 	request->data_bytes = len->src;
 	request->digest_bytes = len->digest;
 	if (session->kind != VHP_CRYPTO_CIPHER && len->digest != session->digest_bytes)
@@ -164,7 +203,8 @@ check(const struct vhp_crypto_dev *dev, const struct vhp_frame *f,
 	if (len.src > (session->kind == VHP_CRYPTO_AEAD ? dev->engine->caps.max_aead_bytes
 							: dev->engine->caps.max_bytes))
 		return VIRTIO_CRYPTO_ERR;
-	if (!session_fits(session, &len, request) || !chain_fits(f, &len, request))
+	if (!session_fits(session, req->header.opcode, &len, request) ||
+		!chain_fits(f, &len, request))
 		return VIRTIO_CRYPTO_BADMSG;
 	vhp_iov_read(f->iov, f->n_read, VHP_CRYPTO_REQ_BYTES, job->iv, len.iv);
 	request->src_offset = VHP_CRYPTO_REQ_BYTES + len.iv;
@@ -176,6 +216,7 @@ check(const struct vhp_crypto_dev *dev, const struct vhp_frame *f,
 	job->auth_offset = len.auth_offset;
 	job->auth_bytes = len.auth;
 	job->data_bytes = request->data_bytes;
+	job->opcode = req->header.opcode;
 	job->session = session->engine_session;
 	return VIRTIO_CRYPTO_OK;
 }

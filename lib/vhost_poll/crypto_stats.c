@@ -30,7 +30,7 @@ static const char *const status_names[] = {
 /* Totals of one device. */
 struct totals {
 	uint64_t created, closed, refused, unknown_sessions;
-	uint64_t requests, bytes, control_requests, drops, kicks, calls;
+	uint64_t requests, akcipher, bytes, control_requests, drops, kicks, calls;
 	uint64_t statuses[RTE_DIM(status_names)];
 };
 
@@ -50,6 +50,7 @@ sum_up(const struct vhp_net_dev *dev)
 		const struct vhp_ring_stats *s = &dev->qpairs[i].tx.stats;
 
 		*(i < crypto->n_data ? &t.requests : &t.control_requests) += s->pkts;
+		t.akcipher += crypto->queues[i].akcipher;
 		t.bytes += s->bytes;
 		t.kicks += s->kicks;
 		t.calls += s->calls;
@@ -72,9 +73,10 @@ vhp_crypto_stats_print(FILE *out, const struct vhp_net_dev *dev)
 		dev->conf.name, dev->crypto->engine->name, dev->crypto->table.n_used, t.created,
 		t.closed, t.refused, t.unknown_sessions);
 	fprintf(out,
-		"%s requests %" PRIu64 " bytes %" PRIu64 " control %" PRIu64 " drops %" PRIu64
-		" kicks %" PRIu64 " calls %" PRIu64 "\n",
-		dev->conf.name, t.requests, t.bytes, t.control_requests, t.drops, t.kicks, t.calls);
+		"%s requests %" PRIu64 " of RSA %" PRIu64 " bytes %" PRIu64 " control %" PRIu64
+		" drops %" PRIu64 " kicks %" PRIu64 " calls %" PRIu64 "\n",
+		dev->conf.name, t.requests, t.akcipher, t.bytes, t.control_requests, t.drops,
+		t.kicks, t.calls);
 	for (unsigned int i = VIRTIO_CRYPTO_OK; i < RTE_DIM(status_names); i++)
 		if (t.statuses[i] > 0)
 			fprintf(out, "%s answered %s %" PRIu64 "\n", dev->conf.name,
@@ -90,6 +92,7 @@ add_totals(struct rte_tel_data *d, const struct vhp_net_dev *dev)
 		const char *name;
 		uint64_t value;
 	} fields[] = {
+		{"services", dev->crypto->engine->caps.services},
 		{"sessions", dev->crypto->table.n_used},
 		{"sessions_limit", dev->crypto->table.limit},
 		{"sessions_created", t.created},
@@ -97,6 +100,7 @@ add_totals(struct rte_tel_data *d, const struct vhp_net_dev *dev)
 		{"sessions_refused", t.refused},
 		{"unknown_sessions", t.unknown_sessions},
 		{"requests", t.requests},
+		{"akcipher_requests", t.akcipher},
 		{"bytes", t.bytes},
 		{"control_requests", t.control_requests},
 		{"drops", t.drops},

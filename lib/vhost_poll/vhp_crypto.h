@@ -19,6 +19,10 @@
 /** Longest keys; vhost-user's message has room for no more. */
 #define VHP_CRYPTO_CIPHER_KEY_BYTES 64
 #define VHP_CRYPTO_AUTH_KEY_BYTES   512
+/** Longest key of RSA in DER: 4096 bits with all that a private key has are some 2,350 bytes. */
+#define VHP_CRYPTO_DER_BYTES        2560
+/** Longest modulus of RSA; nothing that is computed with it is longer. */
+#define VHP_CRYPTO_RSA_BYTES        512
 /** Longest IV, tweak or counter. */
 #define VHP_CRYPTO_IV_BYTES         16
 /** Longest hash, MAC or tag. */
@@ -36,6 +40,7 @@ enum vhp_crypto_kind {
 	VHP_CRYPTO_CIPHER_HASH, /**< cipher, then hash or MAC of its output */
 	VHP_CRYPTO_HASH_CIPHER, /**< hash or MAC of the input, then cipher */
 	VHP_CRYPTO_AEAD,
+	VHP_CRYPTO_AKCIPHER, /**< RSA; long, so one at a time */
 };
 
 /** What a session is made of. Holds keys: wipe it after use. */
@@ -43,20 +48,29 @@ struct vhp_crypto_params {
 	enum vhp_crypto_kind kind;
 	bool encrypt;
 	bool keyed;           /**< chains: a MAC, not a plain hash */
-	uint32_t cipher_algo; /**< VIRTIO_CRYPTO_CIPHER_* or VIRTIO_CRYPTO_AEAD_* */
-	uint32_t auth_algo;   /**< VIRTIO_CRYPTO_HASH_* or VIRTIO_CRYPTO_MAC_* */
+	uint32_t cipher_algo; /**< VIRTIO_CRYPTO_{CIPHER,AEAD,AKCIPHER}_* */
+	uint32_t auth_algo; /**< VIRTIO_CRYPTO_{HASH,MAC}_*; AKCIPHER: VIRTIO_CRYPTO_RSA_SHA1... */
 	uint32_t digest_bytes;
 	uint32_t aad_bytes;
 	uint32_t cipher_key_bytes; /**< at most VHP_CRYPTO_CIPHER_KEY_BYTES */
 	uint32_t auth_key_bytes;   /**< at most VHP_CRYPTO_AUTH_KEY_BYTES */
 	uint8_t cipher_key[VHP_CRYPTO_CIPHER_KEY_BYTES];
 	uint8_t auth_key[VHP_CRYPTO_AUTH_KEY_BYTES];
+	/* AKCIPHER only. */
+	bool private_key;
+	uint32_t padding_algo; /**< VIRTIO_CRYPTO_RSA_*_PADDING */
+	uint32_t der_bytes;    /**< at most VHP_CRYPTO_DER_BYTES */
+	/** RSAPublicKey or RSAPrivateKey (RFC 8017, A.1); no more of it is set than der_bytes. */
+	uint8_t der[VHP_CRYPTO_DER_BYTES];
 };
 
 /** What requests of a session have to look like; the engine fills it. */
 struct vhp_crypto_shape {
 	uint8_t iv_bytes;    /**< exactly */
 	uint8_t block_bytes; /**< data is a multiple of it; 1: any length */
+	/* AKCIPHER: nothing is longer than the modulus. */
+	bool private_key; /**< can decrypt and sign, too */
+	uint16_t modulus_bytes;
 };
 
 /** One request. Its memory is the caller's until done. */
@@ -73,15 +87,23 @@ struct vhp_crypto_job {
 	uint8_t iv[VHP_CRYPTO_IV_BYTES];
 	/** (output) hash, MAC or tag; AEAD decryption: (input) the tag to compare. */
 	uint8_t digest[VHP_CRYPTO_DIGEST_BYTES];
-	bool done; /**< (output) */
-	int error; /**< (output) 0, -EBADMSG: wrong tag, -EIO: the device failed */
+	/**
+	 * AKCIPHER: what to do, VIRTIO_CRYPTO_AKCIPHER_*. Its data is one piece, the cipher's range
+	 * what is encrypted, decrypted or signed, or the signature; the other one its digest.
+	 */
+	uint32_t opcode;
+	uint32_t out_bytes; /**< (output) */
+	uint8_t *out;       /**< (output) room for a modulus */
+	bool done;          /**< (output) */
+	/** (output) 0, -EBADMSG: wrong tag, -EKEYREJECTED: wrong signature, else it failed. */
+	int error;
 };
 
 /** An engine's part of virtio-crypto's configuration space (virtio 1.2, 5.9.4). */
 struct vhp_crypto_caps {
 	uint32_t services; /**< bits of VIRTIO_CRYPTO_SERVICE_* */
 	uint64_t ciphers, macs;
-	uint32_t hashes, aeads;
+	uint32_t hashes, aeads, akciphers;
 	uint32_t max_cipher_key_bytes, max_auth_key_bytes;
 	/** Data may lie in pieces that are multiples of the block; that of AEAD never may. */
 	bool pieces;
@@ -95,7 +117,8 @@ struct vhp_crypto_engine;
 struct vhp_crypto_engine_ops {
 	/**
 	 * Make a session. Any thread.
-	 * @return 0, -ENOTSUP (algorithm or key length), -ENOSPC (no room), -EIO
+	 * @return 0, -ENOTSUP (algorithm or key length), -ENOSPC (no room), -EINVAL (no such key),
+	 *         -EIO
 	 */
 	int (*create)(struct vhp_crypto_engine *engine, const struct vhp_crypto_params *params,
 		struct vhp_crypto_shape *shape, void **session);
@@ -104,7 +127,8 @@ struct vhp_crypto_engine_ops {
 	/**
 	 * Begin jobs in order; one thread per queue.
 	 * @return jobs taken; the rest is to be offered again. One that cannot be begun at all is
-	 *         taken, done, and has an error.
+	 *         taken, done, and has an error. Of AKCIPHER no more than one is taken, and with no
+	 *         other; it may be computed at once.
 	 */
 	uint16_t (*submit)(struct vhp_crypto_engine *engine, uint16_t queue,
 		struct vhp_crypto_job *const *jobs, uint16_t n);
