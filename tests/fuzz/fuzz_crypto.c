@@ -2,16 +2,20 @@
 /*
  * Requests of a crypto device: the payload of a session message, a create request, and a data
  * request for the session that one of them made. The chain's pieces are blocks of their own length,
- * so that the sanitizer sees each byte that is read or written outside of them.
+ * so that the sanitizer sees each byte that is read or written outside of them. RSA is the real
+ * one: its keys are looked at, and what an accepted request asks for is computed.
  *
- * Input: selector, cuts; the rest is the request.
+ * Input: selector, request to create, key of 64 bytes or, of RSA, as long as it says; cuts; the
+ * rest is the request.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "checks.h"
 #include "crypto_dev.h"
+#include "cryptodev_priv.h"
 #include "input.h"
+#include "vhp_iov.h"
 
 #define MOST_PIECES 8
 #define AAD_MAX     64
@@ -23,6 +27,8 @@ engine_create(struct vhp_crypto_engine *engine, const struct vhp_crypto_params *
 	struct vhp_crypto_shape *shape, void **session)
 {
 	(void)engine;
+	if (p->kind == VHP_CRYPTO_AKCIPHER)
+		return cryptodev_rsa_create(p, shape, (struct cryptodev_rsa **)session);
 	if (p->digest_bytes > VHP_CRYPTO_DIGEST_BYTES || p->aad_bytes > AAD_MAX ||
 		(p->aad_bytes > 0 && p->kind != VHP_CRYPTO_AEAD))
 		return -ENOTSUP;
@@ -32,11 +38,17 @@ engine_create(struct vhp_crypto_engine *engine, const struct vhp_crypto_params *
 	return *session != NULL ? 0 : -ENOSPC;
 }
 
+/* What engine_create() made: RSA, or a block of nothing. */
+static bool last_was_rsa;
+
 static void
 engine_destroy(struct vhp_crypto_engine *engine, void *session)
 {
 	(void)engine;
-	free(session);
+	if (last_was_rsa)
+		cryptodev_rsa_destroy(session);
+	else
+		free(session);
 }
 
 static const struct vhp_crypto_engine_ops ops = {
@@ -81,9 +93,10 @@ make_chain(struct input *in, struct iovec *iov, struct vhp_frame *f)
 static void
 check_params(const struct vhp_crypto_params *p)
 {
-	CHECK(p->kind <= VHP_CRYPTO_AEAD);
+	CHECK(p->kind <= VHP_CRYPTO_AKCIPHER);
 	CHECK(p->cipher_key_bytes <= sizeof(p->cipher_key));
 	CHECK(p->auth_key_bytes <= sizeof(p->auth_key));
+	CHECK(p->kind == VHP_CRYPTO_AKCIPHER ? p->der_bytes <= sizeof(p->der) : p->der_bytes == 0);
 }
 
 /* What an accepted request will touch lies in its chain. */
@@ -99,11 +112,33 @@ check_request(const struct vhp_frame *f, const struct vhp_crypto_request *r,
 	CHECK((uint64_t)r->aad_offset + r->session->aad_bytes <= readable);
 	CHECK((uint64_t)r->dst_bytes + r->digest_bytes + 1 <= writable);
 	CHECK(r->digest_bytes <= sizeof(job->digest) && r->tag_bytes <= sizeof(job->digest));
-	if (r->session->kind != VHP_CRYPTO_HASH && r->session->kind != VHP_CRYPTO_MAC)
+	if (r->session->kind != VHP_CRYPTO_HASH && r->session->kind != VHP_CRYPTO_MAC &&
+		r->session->kind != VHP_CRYPTO_AKCIPHER)
 		CHECK(r->data_bytes <= r->dst_bytes);
 	CHECK((uint64_t)job->cipher_offset + job->cipher_bytes <= r->data_bytes);
 	CHECK((uint64_t)job->auth_offset + job->auth_bytes <= r->data_bytes);
 	CHECK(r->data_bytes <= VHP_CRYPTO_DATA_BYTES);
+}
+
+/* As crypto_queue.c does it. */
+static void
+compute_rsa(
+	const struct vhp_frame *f, const struct vhp_crypto_request *r, struct vhp_crypto_job *job)
+{
+	uint32_t modulus_bytes = r->session->shape.modulus_bytes;
+	uint8_t *in = malloc(r->data_bytes + 1), *out = malloc(modulus_bytes);
+	struct iovec whole = {in, r->data_bytes};
+
+	CHECK(in != NULL && out != NULL);
+	CHECK(job->cipher_bytes <= modulus_bytes && job->auth_bytes <= modulus_bytes);
+	CHECK(vhp_iov_read(f->iov, f->n_read, r->src_offset, in, r->data_bytes) == r->data_bytes);
+	job->data = &whole;
+	job->n_data = 1;
+	job->out = out;
+	cryptodev_rsa_run(job->session, job);
+	CHECK(job->done && job->out_bytes <= modulus_bytes);
+	free(in);
+	free(out);
 }
 
 static void
@@ -123,6 +158,8 @@ data_request(struct vhp_crypto_dev *dev, uint64_t id, struct vhp_frame *f)
 	if (r.session == NULL)
 		return;
 	check_request(f, &r, &job);
+	if (r.session->kind == VHP_CRYPTO_AKCIPHER)
+		compute_rsa(f, &r, &job);
 	vhp_crypto_session_put(dev, r.session);
 }
 
@@ -132,23 +169,26 @@ make_session(struct input *in, bool by_message, struct vhp_crypto_dev *dev, uint
 {
 	struct vhp_crypto_params params;
 	struct virtio_crypto_op_ctrl_req req;
-	uint8_t message[632];
+	uint8_t message[VHP_CRYPTO_DER_BYTES];
 	uint32_t status;
 
 	if (by_message) {
-		size_t have = input_bytes(in, message, sizeof(message));
+		size_t have = input_bytes(in, message, 632);
 
 		status = vhp_crypto_parse_message(message, (uint32_t)have, &params);
 	} else {
 		struct iovec keys = {message, 64};
 
 		input_bytes(in, &req, sizeof(req));
-		input_bytes(in, message, 64);
+		if (req.header.opcode == VIRTIO_CRYPTO_AKCIPHER_CREATE_SESSION)
+			keys.iov_len = req.u.akcipher_create_session.para.keylen % sizeof(message);
+		input_bytes(in, message, keys.iov_len);
 		status = vhp_crypto_parse_create(&req, &keys, 1, 0, &params);
 	}
 	if (status != VIRTIO_CRYPTO_OK)
 		return false;
 	check_params(&params);
+	last_was_rsa = params.kind == VHP_CRYPTO_AKCIPHER;
 	return vhp_crypto_session_create(dev, &params, id) == VIRTIO_CRYPTO_OK;
 }
 

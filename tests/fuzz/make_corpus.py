@@ -347,6 +347,7 @@ def config_corpus():
 # ---- crypto requests: fuzz_crypto.c ------------------------------------------------------
 
 CIPHER_CREATE, HASH_CREATE, MAC_CREATE, AEAD_CREATE = 0x0002, 0x0102, 0x0202, 0x0302
+AKCIPHER_CREATE = 0x0404
 CIPHER_ENCRYPT, HASH, MAC, AEAD_ENCRYPT, AEAD_DECRYPT = 0x0000, 0x0100, 0x0200, 0x0300, 0x0301
 
 
@@ -365,7 +366,40 @@ def request(opcode, union, data, op_type=0, writable=(64, 64, 64, 64)):
     return bytes([len(writable), 0]) + cuts + head + body + data
 
 
+def rsa_session(numbers, keytype, padding, hashed):
+    """Algorithm 1; numbers of less than 128 bytes."""
+    content = b''.join(
+        bytes([2, n.bit_length() // 8 + 1]) + n.to_bytes(n.bit_length() // 8 + 1, 'big')
+        for n in numbers)
+    key = bytes([0x30, 0x82]) + struct.pack('>H', len(content)) + content
+    head = struct.pack('<IIII', AKCIPHER_CREATE, 0, 0, 0)
+    body = struct.pack('<IIIII', 1, keytype, len(key), padding, hashed)
+    return head + body + bytes(36) + key
+
+
+def rsa_corpus():
+    # 2**256 - 189 and the prime below it: small, quick, and with all that a key has.
+    p, q, e = 2**256 - 189, 2**256 - 357, 65537
+    while not all(pow(a, q - 1, q) == 1 for a in (2, 3, 5, 7)) or (q - 1) % e == 0:
+        q -= 2
+    n, d = p * q, pow(e, -1, (p - 1) * (q - 1))
+    private = (0, n, e, d, p, q, d % (p - 1), d % (q - 1), pow(q, -1, p))
+    signed = pow(0x1234, d, n).to_bytes(64, 'big')
+    for name, opcode, lengths, data in (
+            ('encrypt', 0x400, (20, 64), bytes(20)), ('decrypt', 0x401, (64, 64), signed),
+            ('sign', 0x402, (20, 64), bytes(20)), ('verify', 0x403, (64, 2), signed + b'\x12\x34')):
+        para = struct.pack('<II', *lengths)
+        yield name, b'\0' + rsa_session(private, 2, 0, 0) + request(opcode, para, data)
+        yield name + '_padded', b'\0' + rsa_session(private, 2, 1, 5) + request(opcode, para, data)
+        yield name + '_public', b'\0' + rsa_session((n, e), 1, 1, 0) + request(opcode, para, data)
+    odd = (0, n, e, d, 3, 5, 2, 3, 2)
+    yield 'odd_factors', b'\0' + rsa_session(odd, 2, 0, 0) + request(
+        0x402, struct.pack('<II', 20, 64), bytes(20))
+
+
 def crypto_corpus():
+    for name, data in rsa_corpus():
+        yield 'rsa_' + name, data
     # algorithm 16: an IV of 16 bytes, any length; 1: an IV of one byte, blocks.
     cipher = control(CIPHER_CREATE, struct.pack('<IIII', 16, 16, 1, 0), 1)
     blocks = control(CIPHER_CREATE, struct.pack('<IIII', 1, 16, 1, 0), 1)
