@@ -18,7 +18,7 @@ static const char *const layout_names[RG_LAYOUTS] = {
 	"split", "split+indirect", "packed", "packed+indirect"};
 
 static const struct rg_case *const tables[] = {
-	rg_tx_cases, rg_table_cases, rg_rx_cases, rg_net_cases, rg_offload_cases};
+	rg_tx_cases, rg_table_cases, rg_rx_cases, rg_net_cases, rg_offload_cases, rg_log_cases};
 
 static const char usage[] =
 	"usage: fe-rings --socket PATH --iface TAP [options]\n"

@@ -66,7 +66,7 @@ struct rg_case {
 };
 
 extern const struct rg_case rg_tx_cases[], rg_table_cases[], rg_rx_cases[], rg_net_cases[],
-	rg_offload_cases[];
+	rg_offload_cases[], rg_log_cases[];
 
 struct rg_opts {
 	struct fe_net_cfg net;
@@ -143,6 +143,9 @@ uint64_t rg_hole(const struct rg_run *run);
  * @return 0: the ring goes on; RG_RECONNECT: as expected, but a new connection is needed; -EPROTO.
  */
 int rg_check(struct rg_run *run);
+
+/** Publish the row's chains and check RG_PASS for them. 0 or -EPROTO. */
+int rg_passes(struct rg_run *run);
 
 /** A good frame each way on the device under test, outside of the chains. 0 or -EPROTO. */
 int rg_good_tx(struct rg_run *run);

@@ -263,7 +263,6 @@ check_rx_pass(struct rg_run *run)
 {
 	uint32_t hdr = run->net->hdr_bytes;
 
-	fe_ring_kick(run->ring);
 	for (uint32_t i = 0; i < run->n_chains; i++) {
 		struct rg_chain *c = &run->chain[i];
 		uint32_t at = 0, left;
@@ -291,6 +290,13 @@ check_rx_pass(struct rg_run *run)
 			return -EPROTO;
 	}
 	return 0;
+}
+
+int
+rg_passes(struct rg_run *run)
+{
+	fe_ring_kick(run->ring);
+	return run->c->queue == RG_TX ? check_tx(run, true) : check_rx_pass(run);
 }
 
 /* The error fd is signalled, and after that the ring is left alone. */
@@ -362,7 +368,7 @@ rg_check(struct rg_run *run)
 	case RG_DROP:
 		return tx ? check_tx(run, false) : check_rx_drop(run);
 	case RG_PASS:
-		return tx ? check_tx(run, true) : check_rx_pass(run);
+		return rg_passes(run);
 	case RG_RETURN:
 		if (!tx)
 			return check_rx_return(run);

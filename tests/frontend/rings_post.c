@@ -61,7 +61,7 @@ remember_segments(struct rg_chain *c, const struct fe_raw_desc *d, uint32_t n)
 {
 	c->nseg = 0;
 	for (uint32_t i = 0; i < n && c->nseg < FE_SEGS_MAX; i++)
-		if ((d[i].flags & VRING_DESC_F_INDIRECT) == 0)
+		if (d[i].len > 0 && (d[i].flags & VRING_DESC_F_INDIRECT) == 0)
 			c->seg[c->nseg++] = (struct fe_seg){.gpa = d[i].addr, .len = d[i].len};
 }
 
