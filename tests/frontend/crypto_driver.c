@@ -13,6 +13,7 @@
 static const char usage[] =
 	"usage: fe-crypto --socket S [--packed] [--event-idx] ACTION\n"
 	"  --vectors FILE   known answers, a session and a request a line (crypto_vectors.c)\n"
+	"  --rsa FILE       RSA sessions and requests with their answers (crypto_rsa.c)\n"
 	"  --hostile S2     requests that break rules; S2: another device\n"
 	"  --bench MODE     create and destroy sessions; MODE: busy or wait\n"
 	"  --workers N      threads that do so (1..64), default 1\n"
@@ -22,7 +23,7 @@ static const char usage[] =
 
 struct options {
 	struct cfe_cfg cfg;
-	const char *vectors, *hostile, *bench;
+	const char *vectors, *rsa, *hostile, *bench;
 	bool config;
 	uint64_t seed;
 	struct cfe_bench how;
@@ -35,7 +36,7 @@ parse(int argc, char **argv, struct options *o)
 		{"event-idx", 0, NULL, 'e'}, {"vectors", 1, NULL, 'v'}, {"hostile", 1, NULL, 'h'},
 		{"bench", 1, NULL, 'b'}, {"workers", 1, NULL, 'w'}, {"seconds", 1, NULL, 't'},
 		{"config", 0, NULL, 'c'}, {"seed", 1, NULL, 'x'}, {"help", 0, NULL, '?'},
-		{NULL, 0, NULL, 0}};
+		{"rsa", 1, NULL, 'r'}, {NULL, 0, NULL, 0}};
 	static const char *const modes[] = {"busy", "wait", NULL};
 	int option;
 
@@ -52,6 +53,9 @@ parse(int argc, char **argv, struct options *o)
 			break;
 		case 'v':
 			o->vectors = optarg;
+			break;
+		case 'r':
+			o->rsa = optarg;
 			break;
 		case 'h':
 			o->hostile = optarg;
@@ -87,10 +91,10 @@ static void
 print_config(const struct virtio_crypto_config *config)
 {
 	printf("config status %u dataqueues %u services 0x%x ciphers 0x%x hashes 0x%x macs 0x%x "
-	       "aeads 0x%x max_key %u max_auth_key %u max_size %llu\n",
+	       "aeads 0x%x akciphers 0x%x max_key %u max_auth_key %u max_size %llu\n",
 		config->status, config->max_dataqueues, config->crypto_services,
 		config->cipher_algo_l, config->hash_algo, config->mac_algo_l, config->aead_algo,
-		config->max_cipher_key_len, config->max_auth_key_len,
+		config->akcipher_algo, config->max_cipher_key_len, config->max_auth_key_len,
 		(unsigned long long)config->max_size);
 }
 
@@ -127,6 +131,8 @@ main(int argc, char **argv)
 		print_config(&c.config);
 	if (o.vectors != NULL)
 		failed += cfe_vectors(&c, o.vectors, o.seed);
+	if (o.rsa != NULL)
+		failed += cfe_rsa(&c, o.rsa, o.seed);
 	if (o.hostile != NULL)
 		failed += run_hostile(&c, &o);
 	if (o.bench != NULL)

@@ -137,6 +137,22 @@ cfe_request(struct cfe *c, struct fe_ring *r, const struct fe_seg *seg, uint32_t
 	return 0;
 }
 
+uint32_t
+cfe_cut(struct fe_seg *seg, struct fe_rng *rng, uint64_t gpa, uint32_t len, bool write,
+	uint32_t cuts)
+{
+	uint32_t n = 0;
+
+	for (cuts = fe_rng_range(rng, 1, cuts); len > 0; n++) {
+		uint32_t part = cuts-- > 1 ? fe_rng_range(rng, 1, len) : len;
+
+		seg[n] = (struct fe_seg){gpa, part, write};
+		gpa += part;
+		len -= part;
+	}
+	return n;
+}
+
 int
 cfe_create(struct cfe *c, const struct virtio_crypto_op_ctrl_req *req, const void *keys,
 	uint32_t key_bytes, uint64_t *id)

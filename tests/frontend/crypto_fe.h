@@ -51,6 +51,15 @@ int cfe_request(struct cfe *c, struct fe_ring *r, const struct fe_seg *seg, uint
 	uint32_t ndirect, uint32_t *len);
 
 /**
+ * [gpa, gpa + len) in pieces.
+ * @param seg  (output) room for cuts
+ * @param cuts most pieces
+ * @return how many there are
+ */
+uint32_t cfe_cut(struct fe_seg *seg, struct fe_rng *rng, uint64_t gpa, uint32_t len, bool write,
+	uint32_t cuts);
+
+/**
  * Create a session by the control queue.
  * @return VIRTIO_CRYPTO_* or -errno
  */
@@ -63,6 +72,7 @@ int cfe_destroy(struct cfe *c, uint32_t opcode, uint64_t id);
 /* ---- parts of the program fe-crypto; each returns the number of failures -------- */
 
 int cfe_vectors(struct cfe *c, const char *file, uint64_t seed);
+int cfe_rsa(struct cfe *c, const char *file, uint64_t seed);
 int cfe_hostile(struct cfe *c, struct cfe *other);
 
 struct cfe_bench {

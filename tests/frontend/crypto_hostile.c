@@ -174,6 +174,115 @@ row_wrong_operation(struct cfe *c, struct cfe *other, uint64_t id)
 	return failed + (ask(c, &req, sizeof(req) + 16 + BLOCK, BLOCK + 1) != VIRTIO_CRYPTO_BADMSG);
 }
 
+/* ---- RSA ---------------------------------------------------------------------------- */
+
+#define RSA_BYTES 64
+
+/* Some odd number of 512 bits, and 3. */
+static int
+rsa_session(struct cfe *c, const struct virtio_crypto_akcipher_session_para *para, uint64_t *id)
+{
+	struct virtio_crypto_op_ctrl_req req = {
+		.header.opcode = VIRTIO_CRYPTO_AKCIPHER_CREATE_SESSION};
+	uint8_t der[4 + 1 + RSA_BYTES + 3] = {0x30, 3 + RSA_BYTES + 3, 0x02, RSA_BYTES + 1};
+
+	req.u.akcipher_create_session.para = *para;
+	memset(der + 5, 0xd1, RSA_BYTES);
+	memcpy(der + 5 + RSA_BYTES, (const uint8_t[]){0x02, 0x01, 0x03}, 3);
+	return cfe_create(c, &req, der, sizeof(der), id);
+}
+
+static const struct virtio_crypto_akcipher_session_para good_rsa = {
+	.algo = VIRTIO_CRYPTO_AKCIPHER_RSA,
+	.keytype = VIRTIO_CRYPTO_AKCIPHER_KEY_TYPE_PUBLIC,
+	.keylen = 4 + 1 + RSA_BYTES + 3,
+	.u.rsa = {VIRTIO_CRYPTO_RSA_PKCS1_PADDING, VIRTIO_CRYPTO_RSA_SHA1},
+};
+
+static int
+row_rsa_session(struct cfe *c, struct cfe *other, uint64_t id)
+{
+	static const uint32_t lens[] = {0, 1, 71, 73, 2560, 2561, 65536, 0xffffffff};
+	struct virtio_crypto_akcipher_session_para para;
+	uint64_t none;
+	int failed = 0;
+
+	(void)other;
+	(void)id;
+	for (size_t i = 0; i < FE_ARRAY_SIZE(lens); i++) {
+		para = good_rsa;
+		para.keylen = lens[i];
+		failed += rsa_session(c, &para, &none) <= VIRTIO_CRYPTO_OK;
+	}
+	for (uint32_t i = 0; i < 10; i++) {
+		static const uint32_t other_values[] = {0, 3};
+
+		para = good_rsa;
+		if (i < 2)
+			para.keytype = other_values[i];
+		else if (i == 2) /* it is not one */
+			para.keytype = VIRTIO_CRYPTO_AKCIPHER_KEY_TYPE_PRIVATE;
+		else if (i < 6)
+			para.algo = i == 3 ? 0 : i - 2;
+		else if (i == 6)
+			para.u.rsa.padding_algo = 2;
+		else
+			para.u.rsa.hash_algo = i == 9 ? 10 : i - 6;
+		failed += rsa_session(c, &para, &none) <= VIRTIO_CRYPTO_OK;
+	}
+	return failed;
+}
+
+static int
+row_rsa_request(struct cfe *c, struct cfe *other, uint64_t id)
+{
+	static const struct {
+		uint32_t opcode, src, dst;
+	} wrong[] = {
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, RSA_BYTES + 1, RSA_BYTES},
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, RSA_BYTES, RSA_BYTES}, /* no room for padding */
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, 20, RSA_BYTES - 1},
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, 20, 0},
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, 20, RSA_BYTES + 1},
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, 20, 0xffffffff},
+		{VIRTIO_CRYPTO_AKCIPHER_ENCRYPT, 0xffffffff, RSA_BYTES},
+		{VIRTIO_CRYPTO_AKCIPHER_DECRYPT, RSA_BYTES, RSA_BYTES},
+		{VIRTIO_CRYPTO_AKCIPHER_SIGN, 20, RSA_BYTES},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, RSA_BYTES + 1, 20},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, RSA_BYTES, RSA_BYTES + 1},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, RSA_BYTES, 60},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, 0xffffffff, 21},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, 21, 0xffffffff},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY, 1U << 31, 1U << 31},
+		{VIRTIO_CRYPTO_CIPHER_ENCRYPT, 20, RSA_BYTES},
+		{VIRTIO_CRYPTO_AKCIPHER_VERIFY + 1, 20, RSA_BYTES},
+	};
+	struct virtio_crypto_op_data_req req = {.header.opcode = 0};
+	uint64_t rsa = 0;
+	int failed = rsa_session(c, &good_rsa, &rsa) != VIRTIO_CRYPTO_OK;
+
+	(void)other;
+	(void)id;
+	req.header.session_id = rsa;
+	for (size_t i = 0; i < FE_ARRAY_SIZE(wrong); i++) {
+		int status;
+
+		req.header.opcode = wrong[i].opcode;
+		req.u.akcipher_req.para =
+			(struct virtio_crypto_akcipher_para){wrong[i].src, wrong[i].dst};
+		/* Enough for what is one too many, not for more. */
+		status = ask(c, &req, sizeof(req) + RSA_BYTES + 21, RSA_BYTES + 1);
+		if (status != VIRTIO_CRYPTO_BADMSG && status != VIRTIO_CRYPTO_ERR)
+			failed++;
+	}
+	/* Nonsense of a right length. */
+	req.header.opcode = VIRTIO_CRYPTO_AKCIPHER_VERIFY;
+	req.u.akcipher_req.para = (struct virtio_crypto_akcipher_para){RSA_BYTES, 20};
+	failed += ask(c, &req, sizeof(req) + RSA_BYTES + 20, 1) != VIRTIO_CRYPTO_KEY_REJECTED;
+	return failed +
+	       (cfe_destroy(c, VIRTIO_CRYPTO_AKCIPHER_DESTROY_SESSION, rsa) != VIRTIO_CRYPTO_OK);
+}
+
 /* As many sessions as the device has room for, and one more. */
 static int
 row_limit(struct cfe *c, struct cfe *other, uint64_t id)
@@ -289,6 +398,8 @@ cfe_hostile(struct cfe *c, struct cfe *other)
 		{"no-status", row_no_status},
 		{"C2-wrong-session", row_wrong_session},
 		{"wrong-operation", row_wrong_operation},
+		{"RSA-session", row_rsa_session},
+		{"RSA-request", row_rsa_request},
 		{"session-limit", row_limit},
 		{"C3-messages", row_messages},
 	};

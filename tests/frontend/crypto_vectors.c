@@ -212,19 +212,6 @@ data_request(const struct vector *v, uint64_t id, struct virtio_crypto_op_data_r
 	}
 }
 
-/* Append [gpa, gpa + len) in up to cuts pieces. */
-static void
-add_cut(struct layout *l, struct fe_rng *rng, uint64_t gpa, uint32_t len, bool write, uint32_t cuts)
-{
-	while (len > 0) {
-		uint32_t part = cuts-- > 1 ? fe_rng_range(rng, 1, len) : len;
-
-		l->seg[l->n++] = (struct fe_seg){gpa, part, write};
-		gpa += part;
-		len -= part;
-	}
-}
-
 static uint32_t
 result_bytes(const struct vector *v)
 {
@@ -248,11 +235,11 @@ lay_out(struct cfe *c, struct fe_rng *rng, const struct vector *v, uint64_t id, 
 			memcpy(fe_mem_ptr(&c->mem, gpa + len), parts[i]->at, parts[i]->len);
 		len += parts[i]->len;
 	}
-	add_cut(l, rng, gpa, len, false, fe_rng_range(rng, 1, CUTS_MAX));
+	l->n = cfe_cut(l->seg, rng, gpa, len, false, CUTS_MAX);
 	l->dst_gpa = gpa + len + fe_rng_range(rng, 0, 63);
 	l->writable = result_bytes(v) + 1;
 	memset(fe_mem_ptr(&c->mem, l->dst_gpa), 0xee, l->writable + 1);
-	add_cut(l, rng, l->dst_gpa, l->writable, true, fe_rng_range(rng, 1, CUTS_MAX));
+	l->n += cfe_cut(l->seg + l->n, rng, l->dst_gpa, l->writable, true, CUTS_MAX);
 }
 
 /* Returns NULL, or what is wrong. */
