@@ -30,7 +30,7 @@ static const struct mode modes[] = {
 static const char usage[] =
 	"usage: fe-wake --socket PATH --iface TAP [options]\n"
 	"  --server       listen at PATH, the back end connects\n"
-	"  --case A,B,... W1-tx W1-rx W1-refill W1-mix W3 W4 W5 W7, or W1 (all)\n"
+	"  --case A,B,... W1-tx W1-rx W1-refill W1-mix W3 W4 W5 W7 W9, or W1 (all)\n"
 	"  --mode A,B,... split-flags split-event packed-flags packed-event (those offered)\n"
 	"  --rounds N     per case and mode (10000)\n"
 	"  --poll-us N    poll window that the back end runs with (50)\n"

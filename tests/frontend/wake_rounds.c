@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fe-wake, cases W1 and W7: work that arrives at a random moment around the poller's
+ * fe-wake, cases W1, W7 and W9: work that arrives at a random moment around the poller's
  * going to sleep. Any order of arming, fencing and looking again that is wrong shows as a
  * round that is never served: nothing else in the test would wake the poller.
  */
 #include "wake.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 enum variant { V_TX, V_RX, V_REFILL, V_MIX };
@@ -224,11 +225,60 @@ w7(struct wk_run *run)
 	return rc;
 }
 
+/* One frame of the host after a gap; the guest polls. */
+static int
+w9_round(struct wk_run *run, uint32_t gap_us)
+{
+	struct fe_ring *rx = &run->net->rx[0].ring;
+	uint64_t start;
+
+	wk_guest_post(run);
+	fe_spin_ns(gap_us * 1000ULL);
+	fe_sched_mark(&run->sched);
+	start = fe_now_ns();
+	if (wk_host_send(run) != 0 || await_used(run, rx, start, "frame of the host") != 0)
+		return -EPROTO;
+	return wk_guest_take(run) < 0 ? -EPROTO : 0;
+}
+
+/*
+ * Frames while the poll window is open, which each of them opens anew, and one in ten after it
+ * has closed: what polling is good for shows in one run.
+ */
+static int
+w9(struct wk_run *run)
+{
+	static struct wk_latency open, closed;
+	uint32_t window_us = run->opts->poll_us;
+	int rc = 0;
+
+	memset(&open, 0, sizeof(open));
+	memset(&closed, 0, sizeof(closed));
+	fe_ring_disarm(&run->net->rx[0].ring);
+	fe_ring_disarm(&run->net->tx[0].ring);
+	for (uint32_t i = 0; i < run->opts->rounds && rc == 0; i++) {
+		bool asleep = i % 10 == 0;
+		struct wk_latency *l = asleep ? &closed : &open;
+
+		run->lat = *l;
+		rc = w9_round(run,
+			asleep ? 2 * window_us + 500 : fe_rng_range(&run->rng, 0, window_us / 2));
+		*l = run->lat;
+	}
+	snprintf(run->note, sizeof(run->note), ", with the window closed p50 %.1f p99 %.1f",
+		(double)wk_percentile(&closed, 50) / 1e3, (double)wk_percentile(&closed, 99) / 1e3);
+	run->lat = open;
+	run->lat.late += closed.late;
+	run->lat.excused += closed.excused;
+	return rc;
+}
+
 const struct wk_case wk_round_cases[] = {
 	{"W1-tx", "a transmit descriptor around the poller's sleep", w1_tx},
 	{"W1-rx", "a frame of the host around the poller's sleep", w1_rx},
 	{"W1-refill", "a receive buffer for a frame that waits", w1_refill},
 	{"W1-mix", "either direction", w1_mix},
 	{"W7", "ping-pong with gaps of 0..200 us", w7},
+	{"W9", "frames of the host while the poll window is open, and after it", w9},
 	{NULL, NULL, NULL},
 };
