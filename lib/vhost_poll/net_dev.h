@@ -21,6 +21,8 @@ struct vhp_net_ring {
 	bool addr_given;
 	struct vhp_vu_ring_addr addr; /**< in the front end's address space */
 	uint32_t base;                /**< where to (re)start */
+	bool left;                    /**< it has run in this connection, */
+	uint32_t left_base;           /**< and stopped here */
 	bool started;                 /**< SET_VRING_KICK came, GET_VRING_BASE did not */
 	bool enabled;
 	bool switched_off; /**< disabled by a message, not just not enabled yet */

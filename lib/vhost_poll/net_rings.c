@@ -138,10 +138,16 @@ start_ring(struct vhp_net_dev *dev, unsigned int index)
 	vr->notify_on_empty = has(dev, VIRTIO_F_NOTIFY_ON_EMPTY) && !has(dev, VIRTIO_F_VERSION_1);
 	vr->kick_fd = ring->kick_fd;
 	vr->call_fd = ring->call_fd;
+	vr->resumes = ring->left && ring->left_base == ring->base;
 	vr->running = vr->ops->start(vr, ring->base);
 	if (!vr->running)
 		VHP_LOG_LIMITED(&dev->log, WARNING, "%s: ring %u cannot start at %u",
 			dev->conf.name, index, ring->base);
+	else if ((uint16_t)vr->ops->base(vr) != (uint16_t)ring->base)
+		VHP_LOG_LIMITED(&dev->log, WARNING,
+			"%s: ring %u goes on at slot %u, where its descriptors say that it was "
+			"left, not at %u",
+			dev->conf.name, index, vr->last_used, ring->base & 0x7fff);
 	return vr->running;
 }
 
@@ -289,7 +295,8 @@ vhp_net_rings_stop(struct vhp_net_dev *dev, uint16_t first, uint16_t n)
 		if (dev->kind != NULL)
 			dev->kind->stopped(&dev->qpairs[i]);
 		vr->running = false;
-		dev->rings[i].base = vr->ops->base(vr);
+		dev->rings[i].base = dev->rings[i].left_base = vr->ops->base(vr);
+		dev->rings[i].left = true;
 		/* DPDK answers GET_VRING_BASE from what it is told here. */
 		rte_vhost_set_vring_base(dev->vid, i, dev->rings[i].base, dev->rings[i].base);
 	}

@@ -115,6 +115,7 @@ struct vhp_vring {
 	bool mixed;           /**< readable descriptors, then device-writable ones */
 	bool driver_unknown;  /**< split: nobody says whether the guest has the event index */
 	bool running;         /**< started, enabled and mapped */
+	bool resumes;         /**< its base is where this device itself has stopped */
 	bool discard;         /**< transmitq: complete without sending */
 	bool armed;           /**< kicks are asked for */
 	bool signalled_valid;

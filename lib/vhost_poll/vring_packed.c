@@ -163,6 +163,25 @@ packed_untake(struct vhp_vring *vr, const struct vhp_frame *frames, uint16_t n)
 	}
 }
 
+/*
+ * The rest of a chain that is given back. The driver never looks at it; but a device that
+ * starts on this ring later can see from each descriptor by itself whether it was used.
+ */
+static void
+put_rest(struct vhp_vring *vr, uint16_t n_desc, uint16_t flags)
+{
+	uint16_t i = vr->last_used;
+
+	while (n_desc-- > 1) {
+		if (++i == vr->size) {
+			i = 0;
+			flags ^= F_AVAIL | F_USED;
+		}
+		__atomic_store_n(&vr->packed[i].flags, flags, __ATOMIC_RELEASE);
+		vhp_vring_log(vr, &vr->packed[i].flags, sizeof(vr->packed[i].flags));
+	}
+}
+
 static void
 packed_put(struct vhp_vring *vr, const struct vhp_frame *frames, uint16_t n)
 {
@@ -173,11 +192,13 @@ packed_put(struct vhp_vring *vr, const struct vhp_frame *frames, uint16_t n)
 		struct vring_packed_desc *d = &vr->packed[vr->last_used];
 		uint16_t flags = vr->used_wrap ? F_AVAIL | F_USED : 0;
 
-		if (frames[i].used_bytes > 0)
-			flags |= VRING_DESC_F_WRITE;
 		d->id = frames[i].id;
 		d->len = frames[i].used_bytes;
 		vhp_vring_log(vr, d, sizeof(*d));
+		if (unlikely(frames[i].n_desc > 1))
+			put_rest(vr, frames[i].n_desc, flags);
+		if (frames[i].used_bytes > 0)
+			flags |= VRING_DESC_F_WRITE;
 		/* The first one's flags come last: the guest sees all or none. */
 		if (i == 0)
 			first_flags = flags;
@@ -254,6 +275,95 @@ packed_areas(uint16_t size, struct vhp_ring_area areas[VHP_RING_AREAS])
 	areas[VHP_AREA_DRIVER] = areas[VHP_AREA_DEVICE] = event;
 }
 
+/* ---- a ring whose device died ------------------------------------------------- */
+
+/*
+ * Where the driver adds next: in front of it are descriptors of this round, from it on those
+ * of the round before. False where the AVAIL bits do not say so, or nothing was ever added.
+ */
+static bool
+driver_position(const struct vhp_vring *vr, uint16_t *position, bool *wrap)
+{
+	bool first = !!(read_flags(vr, 0, __ATOMIC_ACQUIRE) & F_AVAIL), last = first;
+	uint16_t any = 0, borders = 0;
+
+	*position = 0;
+	for (uint16_t i = 0; i < vr->size; i++) {
+		uint16_t flags = read_flags(vr, i, __ATOMIC_ACQUIRE);
+
+		any |= flags & (F_AVAIL | F_USED);
+		if (!!(flags & F_AVAIL) == last)
+			continue;
+		last = !last;
+		borders++;
+		*position = i;
+	}
+	*wrap = borders > 0 ? first : !first;
+	return borders <= 1 && any != 0;
+}
+
+/*
+ * Where a device that keeps the order, and marks what it used as put_rest() does, has left
+ * the ring: behind the last used descriptor. It may have died within packed_put(), the flags of
+ * the first one being due; *due is that one, or the ring's size.
+ */
+static bool
+device_position(const struct vhp_vring *vr, uint16_t *position, bool *wrap, uint16_t *due)
+{
+	uint16_t behind = 0, n_avail = 0, n_due = 0, first_avail = vr->size;
+	uint16_t i;
+	bool round;
+
+	if (!driver_position(vr, position, wrap))
+		return false;
+	i = *position;
+	round = *wrap = !*wrap;
+	for (uint16_t n = 1; n <= vr->size; n++) {
+		uint16_t flags = read_flags(vr, i, __ATOMIC_ACQUIRE);
+
+		/* Added since the look before: not left behind by anybody. */
+		if (!!(flags & F_AVAIL) != round)
+			return false;
+		if (!!(flags & F_USED) == round) {
+			behind = n;
+			n_due = n_avail;
+		} else if (n_avail++ == 0) {
+			first_avail = i;
+		}
+		advance(vr, &i, &round, 1);
+	}
+	advance(vr, position, wrap, behind);
+	*due = n_due == 1 ? first_avail : vr->size;
+	return n_due <= 1;
+}
+
+/*
+ * The front end of a device that died may not know how far it came: there is no index in
+ * memory as split rings have it, and QEMU 7.2 says again what it said at the start. Going by
+ * that would hang the ring, or use descriptors that are not due. The ring itself knows better.
+ */
+static void
+correct_position(struct vhp_vring *vr)
+{
+	uint16_t position, due;
+	bool wrap;
+
+	if (!device_position(vr, &position, &wrap, &due))
+		return;
+	vr->last_avail = vr->last_used = position;
+	vr->avail_wrap = vr->used_wrap = wrap;
+	if (due < vr->size) {
+		struct vring_packed_desc *d = &vr->packed[due];
+		uint16_t flags =
+			read_flags(vr, due, __ATOMIC_ACQUIRE) & F_AVAIL ? F_AVAIL | F_USED : 0;
+
+		if (vr->device_writes && d->len > 0)
+			flags |= VRING_DESC_F_WRITE;
+		__atomic_store_n(&d->flags, flags, __ATOMIC_RELEASE);
+		vhp_vring_log(vr, d, sizeof(*d));
+	}
+}
+
 static bool
 packed_start(struct vhp_vring *vr, uint32_t base)
 {
@@ -264,6 +374,8 @@ packed_start(struct vhp_vring *vr, uint32_t base)
 	/* Chains are completed in order and none is left over: both positions are the same. */
 	vr->last_avail = vr->last_used = position;
 	vr->avail_wrap = vr->used_wrap = !!(base & WRAP);
+	if (!vr->resumes)
+		correct_position(vr);
 	vr->signalled_valid = false;
 	packed_disarm(vr);
 	return true;
