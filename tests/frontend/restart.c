@@ -47,6 +47,7 @@ struct restart {
 	struct fe_host host;
 	struct flow to_host, to_guest;
 	uint32_t kills;
+	bool stale;
 	struct fe_fault fault;
 };
 
@@ -217,6 +218,8 @@ come_back(struct restart *r)
 	if (rc < 0)
 		return rc;
 	rc = fe_net_reattach(&r->net);
+	if (rc == 0 && r->stale)
+		r->net.tx[0].ring.base = r->net.rx[0].ring.base = FE_PACKED_START;
 	if (rc == 0)
 		rc = fe_net_start(&r->net);
 	r->to_host.under_way_to = r->to_host.sent;
@@ -271,15 +274,19 @@ run(struct restart *r)
 
 /* ---- program -------------------------------------------------------------------------- */
 
-static const char usage[] = "usage: fe-restart --socket PATH --iface TAP [--kills N] [--packed]\n"
-			    "  --kills N  how often the back end will go (1)\n"
-			    "  --packed   packed rings\n";
+static const char usage[] =
+	"usage: fe-restart --socket PATH --iface TAP [--kills N] [--packed [--stale]]\n"
+	"  --kills N  how often the back end will go (1)\n"
+	"  --packed   packed rings\n"
+	"  --stale    after a return, say that the rings are at their start, as QEMU\n"
+	"             7.2 does, which does not know better\n";
 
 static const struct option options[] = {
 	{"socket", required_argument, NULL, 's'},
 	{"iface", required_argument, NULL, 'i'},
 	{"kills", required_argument, NULL, 'k'},
 	{"packed", no_argument, NULL, 'p'},
+	{"stale", no_argument, NULL, 't'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -306,14 +313,17 @@ main(int argc, char **argv)
 			r.kills = (uint32_t)fe_opt_number("kills", optarg, 0, 1000);
 		else if (id == 'p')
 			cfg.features |= FE_BIT(VIRTIO_F_RING_PACKED);
+		else if (id == 't')
+			r.stale = true;
 	}
-	if (cfg.path == NULL || iface == NULL || optind < argc) {
+	cfg.need_features = cfg.features & FE_BIT(VIRTIO_F_RING_PACKED);
+	if (cfg.path == NULL || iface == NULL || optind < argc ||
+		(r.stale && cfg.need_features == 0)) {
 		fputs(usage, stderr);
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	signal(SIGPIPE, SIG_IGN);
-	cfg.need_features = cfg.features & FE_BIT(VIRTIO_F_RING_PACKED);
 	rc = fe_net_open(&r.net, &cfg);
 	if (rc == 0)
 		rc = fe_host_open(&r.host, iface, 5000);

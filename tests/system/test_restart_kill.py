@@ -17,7 +17,8 @@ RESUME_MS = 5000  # from the new connection to frames in both directions; 2 s on
 
 
 @pytest.mark.skipif(program("fe-restart") is None, reason="fe-restart was not built")
-@pytest.mark.parametrize("ring", [[], ["--packed"]], ids=["split", "packed"])
+@pytest.mark.parametrize("ring", [[], ["--packed"], ["--packed", "--stale"]],
+                         ids=["split", "packed", "packed-stale"])
 def test_killed_under_load(netns, short_dir, ring):
     """No frame of the guest's is lost; what comes twice was under way, so does what is missing."""
     sock = short_dir / "vm.sock"
