@@ -16,6 +16,7 @@ vhp_qpair_init(struct vhp_qpair *qp, const char *dev_name, uint16_t index)
 	qp->tx.kick_fd = qp->tx.call_fd = -1;
 	qp->rx.kick_fd = qp->rx.call_fd = -1;
 	qp->rx.device_writes = true;
+	qp->give_pkts = VHP_BURST_PKTS;
 	for (int i = 0; i < VHP_WAKES; i++)
 		qp->wake[i] = (struct vhp_wake){.qp = qp, .kind = i, .fd = -1};
 	qp->bounce = malloc(VHP_BOUNCE_BYTES);

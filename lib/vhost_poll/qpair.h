@@ -113,6 +113,8 @@ struct vhp_qpair {
 	bool bad_next;           /**< the chain behind the stash breaks a rule */
 	bool call_due;           /**< buffers were put since the last call */
 
+	uint16_t give_pkts; /**< as many of its frames as its peer lately took at once; poller */
+
 	uint64_t tx_window_end_tsc; /**< deferred only: the host side rests until then */
 
 	uint64_t looked_tsc;      /**< start of the last turn */

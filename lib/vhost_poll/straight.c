@@ -7,6 +7,7 @@
  * No frame waits here: what the receiver has no buffers for stays in the sender's ring.
  */
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "qpair.h"
 #include "vhp_iov.h"
@@ -47,6 +48,16 @@ give(struct vhp_qpair *qp, const struct vhp_frame *frames, uint16_t n, struct vh
 	return i;
 }
 
+/* Large frames fill a burst soon: descriptors of more would be read for nothing. */
+static void
+adapt(struct vhp_qpair *qp, uint16_t done, uint16_t n)
+{
+	if (done == n)
+		qp->give_pkts = RTE_MIN(2 * qp->give_pkts, VHP_BURST_PKTS);
+	else if (!qp->peer->starved)
+		qp->give_pkts = RTE_MAX(done, 1);
+}
+
 uint16_t
 vhp_straight_send(struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, struct vhp_work *work)
 {
@@ -65,6 +76,7 @@ vhp_straight_send(struct vhp_qpair *qp, struct vhp_frame *frames, uint16_t n, st
 	/* For a receiver that is away the port keeps them. */
 	if (done < n && (by_port || unlikely(!is_there(to))))
 		done += qp->port->tx(qp->pq, frames + done, n - done);
+	adapt(qp, done, n);
 	if (done < n && is_there(to)) {
 		/* The receiver waits for buffers, for its rate or for a turn: idle.c sees that. */
 		qp->pq->wait = VHP_PORT_PEER;

@@ -124,7 +124,8 @@ vhp_transmitq_drain(struct vhp_qpair *qp, struct vhp_work *work)
 			return;
 	}
 
-	uint16_t n = vr->ops->take(vr, s->frames, VHP_BURST_PKTS, s->iov, RTE_DIM(s->iov));
+	uint16_t most = qp->peer != NULL ? qp->give_pkts : VHP_BURST_PKTS;
+	uint16_t n = vr->ops->take(vr, s->frames, most, s->iov, RTE_DIM(s->iov));
 	if (n == 0)
 		return;
 	if (unlikely(rate != NULL))
