@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two guests joined with each other: a pair of host ports, each the other's far end. What
- * one guest sends waits in memory of ours until the other has buffers.
+ * Two guests joined with each other: a pair of host ports, each the other's far end. Where one
+ * poller serves both queues, frames do not come here (straight.c in the library), but for those
+ * that have to be changed on the way; where two do, a frame lies in memory of ours until the
+ * other guest has buffers.
  */
 #ifndef VHP_VM_H
 #define VHP_VM_H
