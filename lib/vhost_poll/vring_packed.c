@@ -18,6 +18,9 @@
 #define F_USED  (1U << VRING_PACKED_DESC_F_USED)
 #define WRAP    (1U << VRING_PACKED_EVENT_F_WRAP_CTR)
 
+/* Attempts to find out where a ring was left while its driver goes on. */
+#define LOOKS 16
+
 /* Flags of a descriptor, before anything else of it is read. */
 static inline uint16_t
 read_flags(const struct vhp_vring *vr, uint16_t i, int order)
@@ -338,18 +341,58 @@ device_position(const struct vhp_vring *vr, uint16_t *position, bool *wrap, uint
 }
 
 /*
+ * Does the ring look as if the front end were right? From its position on what the driver has
+ * added since, none of it used, and then what was used in the round before. Another kind of
+ * device has left the rest of each chain there as the driver wrote it; but where the position
+ * is that of a new ring, it is far more often stale than reached by chance, and only a ring
+ * without such rests will do.
+ */
+static bool
+may_be_right(const struct vhp_vring *vr)
+{
+	uint16_t i = vr->last_used, n = 0, flags;
+	bool round = vr->used_wrap, rest = true;
+	bool strict = i == 0 && round;
+
+	for (; n < vr->size; n++) {
+		flags = read_flags(vr, i, __ATOMIC_ACQUIRE);
+		if (!!(flags & F_AVAIL) != round)
+			break;
+		if (!!(flags & F_USED) == round)
+			return false;
+		advance(vr, &i, &round, 1);
+	}
+	for (; n < vr->size; n++) {
+		flags = read_flags(vr, i, __ATOMIC_ACQUIRE);
+		if (!!(flags & F_AVAIL) == round)
+			return false;
+		if (!!(flags & F_USED) == round && (strict || !rest))
+			return false;
+		rest = !!(flags & F_USED) != round || flags & VRING_DESC_F_NEXT;
+		advance(vr, &i, &round, 1);
+	}
+	return true;
+}
+
+/*
  * The front end of a device that died may not know how far it came: there is no index in
  * memory as split rings have it, and QEMU 7.2 says again what it said at the start. Going by
  * that would hang the ring, or use descriptors that are not due. The ring itself knows better.
+ * A front end that may be right is believed: another kind of device may have been there before,
+ * and an orderly stop or a migration has told the front end.
  */
 static void
 correct_position(struct vhp_vring *vr)
 {
 	uint16_t position, due;
+	unsigned int looks = 0;
 	bool wrap;
 
-	if (!device_position(vr, &position, &wrap, &due))
-		return;
+	/* A driver that adds meanwhile spoils a look. */
+	do {
+		if (looks++ == LOOKS || may_be_right(vr))
+			return;
+	} while (!device_position(vr, &position, &wrap, &due));
 	vr->last_avail = vr->last_used = position;
 	vr->avail_wrap = vr->used_wrap = wrap;
 	if (due < vr->size) {
