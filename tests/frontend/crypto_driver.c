@@ -15,6 +15,10 @@ static const char usage[] =
 	"  --vectors FILE   known answers, a session and a request a line (crypto_vectors.c)\n"
 	"  --rsa FILE       RSA sessions and requests with their answers (crypto_rsa.c)\n"
 	"  --hostile S2     requests that break rules; S2: another device\n"
+	"  --early          rings that are not set up yet (crypto_cases.c)\n"
+	"  --reversed       heads in falling order\n"
+	"  --latency N      create and close N sessions by messages and N by the ring\n"
+	"  --pause-us N     before each of them is created, default 0\n"
 	"  --bench MODE     create and destroy sessions; MODE: busy or wait\n"
 	"  --workers N      threads that do so (1..64), default 1\n"
 	"  --seconds N      for so long, default 2\n"
@@ -24,10 +28,75 @@ static const char usage[] =
 struct options {
 	struct cfe_cfg cfg;
 	const char *vectors, *rsa, *hostile, *bench;
-	bool config;
+	bool config, early, reversed;
+	struct cfe_latency latency;
 	uint64_t seed;
 	struct cfe_bench how;
 };
+
+/* Options that are numbers. */
+static const struct number {
+	int option;
+	const char *name;
+	uint32_t least, most;
+	size_t at; /* of an unsigned int */
+} numbers[] = {
+	{'w', "--workers", 1, 64, offsetof(struct options, how.workers)},
+	{'t', "--seconds", 1, 60, offsetof(struct options, how.seconds)},
+	{'l', "--latency", 1, 1000000, offsetof(struct options, latency.sessions)},
+	{'u', "--pause-us", 0, 100000, offsetof(struct options, latency.pause_us)},
+};
+
+/* Options that are files or sockets. */
+static const struct text {
+	int option;
+	size_t at;
+} texts[] = {
+	{'s', offsetof(struct options, cfg.path)},
+	{'v', offsetof(struct options, vectors)},
+	{'r', offsetof(struct options, rsa)},
+	{'h', offsetof(struct options, hostile)},
+	{'b', offsetof(struct options, bench)},
+};
+
+/* Options that are said or not. */
+static const struct flag {
+	int option;
+	size_t at;
+} flags[] = {
+	{'p', offsetof(struct options, cfg.packed)},
+	{'e', offsetof(struct options, cfg.event_idx)},
+	{'c', offsetof(struct options, config)},
+	{'y', offsetof(struct options, early)},
+	{'d', offsetof(struct options, reversed)},
+};
+
+/* Store one option. Returns false if it is none. */
+static bool
+store(struct options *o, int option, const char *value)
+{
+	for (size_t i = 0; i < FE_ARRAY_SIZE(flags); i++)
+		if (flags[i].option == option)
+			return *(bool *)((char *)o + flags[i].at) = true;
+	for (size_t i = 0; i < FE_ARRAY_SIZE(texts); i++) {
+		if (texts[i].option != option)
+			continue;
+		*(const char **)(void *)((char *)o + texts[i].at) = value;
+		return true;
+	}
+	for (size_t i = 0; i < FE_ARRAY_SIZE(numbers); i++) {
+		const struct number *n = &numbers[i];
+
+		if (n->option != option)
+			continue;
+		*(unsigned int *)(void *)((char *)o + n->at) =
+			(unsigned int)fe_opt_number(n->name, value, n->least, n->most);
+		return true;
+	}
+	if (option == 'x')
+		o->seed = fe_opt_number("--seed", value, 0, UINT64_MAX);
+	return option == 'x';
+}
 
 static void
 parse(int argc, char **argv, struct options *o)
@@ -36,55 +105,20 @@ parse(int argc, char **argv, struct options *o)
 		{"event-idx", 0, NULL, 'e'}, {"vectors", 1, NULL, 'v'}, {"hostile", 1, NULL, 'h'},
 		{"bench", 1, NULL, 'b'}, {"workers", 1, NULL, 'w'}, {"seconds", 1, NULL, 't'},
 		{"config", 0, NULL, 'c'}, {"seed", 1, NULL, 'x'}, {"help", 0, NULL, '?'},
-		{"rsa", 1, NULL, 'r'}, {NULL, 0, NULL, 0}};
+		{"rsa", 1, NULL, 'r'}, {"early", 0, NULL, 'y'}, {"reversed", 0, NULL, 'd'},
+		{"latency", 1, NULL, 'l'}, {"pause-us", 1, NULL, 'u'}, {NULL, 0, NULL, 0}};
 	static const char *const modes[] = {"busy", "wait", NULL};
+	bool known = true;
 	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 's':
-			o->cfg.path = optarg;
-			break;
-		case 'p':
-			o->cfg.packed = true;
-			break;
-		case 'e':
-			o->cfg.event_idx = true;
-			break;
-		case 'v':
-			o->vectors = optarg;
-			break;
-		case 'r':
-			o->rsa = optarg;
-			break;
-		case 'h':
-			o->hostile = optarg;
-			break;
-		case 'b':
-			o->bench = optarg;
-			o->how.wait = fe_opt_choice("--bench", optarg, modes) == 1;
-			break;
-		case 'w':
-			o->how.workers = (unsigned int)fe_opt_number("--workers", optarg, 1, 64);
-			break;
-		case 't':
-			o->how.seconds = (unsigned int)fe_opt_number("--seconds", optarg, 1, 60);
-			break;
-		case 'c':
-			o->config = true;
-			break;
-		case 'x':
-			o->seed = fe_opt_number("--seed", optarg, 0, UINT64_MAX);
-			break;
-		default:
-			fputs(usage, stderr);
-			exit(2);
-		}
-	}
-	if (o->cfg.path == NULL) {
+	while (known && (option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		known = store(o, option, optarg);
+	if (!known || o->cfg.path == NULL) {
 		fputs(usage, stderr);
 		exit(2);
 	}
+	if (o->bench != NULL)
+		o->how.wait = fe_opt_choice("--bench", o->bench, modes) == 1;
 }
 
 static void
@@ -123,6 +157,8 @@ main(int argc, char **argv)
 	int failed = 0;
 
 	parse(argc, argv, &o);
+	if (o.early)
+		failed += cfe_early(&o.cfg);
 	if (cfe_open(&c, &o.cfg) != 0) {
 		fprintf(stderr, "fe-crypto: %s\n", c.fault.text);
 		return 2;
@@ -135,6 +171,10 @@ main(int argc, char **argv)
 		failed += cfe_rsa(&c, o.rsa, o.seed);
 	if (o.hostile != NULL)
 		failed += run_hostile(&c, &o);
+	if (o.reversed)
+		failed += cfe_reversed(&c);
+	if (o.latency.sessions > 0)
+		failed += cfe_latency(&c, &o.latency);
 	if (o.bench != NULL)
 		failed += cfe_bench(&c, &o.how);
 	if (c.fault.text[0] != '\0')

@@ -7,7 +7,7 @@
 
 /* Data queue 0; the control queue stands behind all data queues. */
 static int
-start_rings(struct cfe *c)
+make_rings(struct cfe *c)
 {
 	const struct fe_ring_cfg rc = {
 		.size = c->cfg.ring_size,
@@ -24,15 +24,21 @@ start_rings(struct cfe *c)
 	c->buffer_gpa = fe_mem_alloc(&c->mem, c->cfg.buffer_bytes, 64, FE_ALLOC_ONE_REGION);
 	if (rc_err == 0 && c->buffer_gpa == 0)
 		rc_err = -ENOMEM;
-	if (rc_err == 0)
-		rc_err = fe_mem_announce(&c->mem, &c->conn);
-	if (rc_err == 0)
-		rc_err = fe_ring_start(&c->data, &c->conn, 0);
-	if (rc_err == 0)
-		rc_err = fe_ring_start(&c->ctrl, &c->conn, c->config.max_dataqueues);
-	if (rc_err == 0)
-		rc_err = fe_sync(&c->conn);
 	return rc_err;
+}
+
+static int
+start_rings(struct cfe *c)
+{
+	int rc = fe_mem_announce(&c->mem, &c->conn);
+
+	if (rc == 0)
+		rc = fe_ring_start(&c->data, &c->conn, 0);
+	if (rc == 0)
+		rc = fe_ring_start(&c->ctrl, &c->conn, c->config.max_dataqueues);
+	if (rc == 0)
+		rc = fe_sync(&c->conn);
+	return rc;
 }
 
 static int
@@ -66,7 +72,7 @@ negotiate(struct cfe *c)
 }
 
 int
-cfe_open(struct cfe *c, const struct cfe_cfg *cfg)
+cfe_prepare(struct cfe *c, const struct cfe_cfg *cfg)
 {
 	uint64_t bytes = cfg->buffer_bytes + 4096 +
 			 2ULL * cfg->ring_size * (64 + CFE_SEGS_MAX * sizeof(struct vring_desc));
@@ -81,9 +87,21 @@ cfe_open(struct cfe *c, const struct cfe_cfg *cfg)
 	if (rc == 0)
 		rc = negotiate(c);
 	if (rc == 0)
-		rc = start_rings(c);
+		rc = make_rings(c);
 	if (rc != 0)
 		fe_fault(&c->fault, "%s: cannot be opened: %s", cfg->path, strerror(-rc));
+	return rc;
+}
+
+int
+cfe_open(struct cfe *c, const struct cfe_cfg *cfg)
+{
+	int rc = cfe_prepare(c, cfg);
+
+	if (rc == 0)
+		rc = start_rings(c);
+	if (rc != 0)
+		fe_fault(&c->fault, "%s: cannot be started: %s", cfg->path, strerror(-rc));
 	return rc;
 }
 

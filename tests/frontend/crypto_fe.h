@@ -35,6 +35,9 @@ struct cfe {
 /** Connect, negotiate, read the configuration, start the rings. 0 or -errno, fault says why. */
 int cfe_open(struct cfe *c, const struct cfe_cfg *cfg);
 
+/** The same but for the rings: they lie in guest memory that the device was not told of. */
+int cfe_prepare(struct cfe *c, const struct cfe_cfg *cfg);
+
 /** Stop and free everything. */
 void cfe_close(struct cfe *c);
 
@@ -74,6 +77,20 @@ int cfe_destroy(struct cfe *c, uint32_t opcode, uint64_t id);
 int cfe_vectors(struct cfe *c, const char *file, uint64_t seed);
 int cfe_rsa(struct cfe *c, const char *file, uint64_t seed);
 int cfe_hostile(struct cfe *c, struct cfe *other);
+
+/** Rings set up in odd orders; opens connections of its own. */
+int cfe_early(const struct cfe_cfg *cfg);
+
+/** Heads, or buffer ids, that come in falling order. */
+int cfe_reversed(struct cfe *c);
+
+struct cfe_latency {
+	uint32_t sessions;
+	uint32_t pause_us; /**< before each is created */
+};
+
+/** Sessions created and closed, by messages, then by the ring: how long each answer takes. */
+int cfe_latency(struct cfe *c, const struct cfe_latency *how);
 
 struct cfe_bench {
 	bool wait;

@@ -96,6 +96,51 @@ row_lengths(struct cfe *c, struct cfe *other, uint64_t id)
 	return failed;
 }
 
+/* Lengths and offsets of a cipher with a hash; only the last row is right. */
+static int
+row_chain_lengths(struct cfe *c, struct cfe *other, uint64_t id)
+{
+	static const uint32_t rows[][6] = {/* digest, aad, cipher from and length, hash ... */
+		{65535, 0, 0, BLOCK, 0, BLOCK}, {0, 0, 0, BLOCK, 0, BLOCK},
+		{19, 0, 0, BLOCK, 0, BLOCK}, {21, 0, 0, BLOCK, 0, BLOCK},
+		{0xffffffec, 0, 0, BLOCK, 0, BLOCK}, {20, 1, 0, BLOCK, 0, BLOCK},
+		{20, 65535, 0, BLOCK, 0, BLOCK}, {20, 0, 16, BLOCK, 0, BLOCK},
+		{20, 0, BLOCK + 16, 0, 0, BLOCK}, {20, 0, 0xfffffff0, 16, 0, BLOCK},
+		{20, 0, 0, 0xfffffff0, 0, BLOCK}, {20, 0, 0, 17, 0, BLOCK},
+		{20, 0, 0, BLOCK, 1, BLOCK}, {20, 0, 0, BLOCK, 0, BLOCK + 1},
+		{20, 0, 0, BLOCK, 0xffffffff, 1}, {20, 0, 0, BLOCK, 0, 0xffffffff},
+		{20, 0, 0, BLOCK, 0xffffffff, 0xffffffff}, {20, 0, 0, BLOCK, 0, BLOCK}};
+	struct virtio_crypto_op_ctrl_req create = {
+		.header.opcode = VIRTIO_CRYPTO_CIPHER_CREATE_SESSION};
+	struct virtio_crypto_alg_chain_session_para *para =
+		&create.u.sym_create_session.u.chain.para;
+	uint64_t chain = 0;
+	int failed;
+
+	(void)other;
+	create.u.sym_create_session.op_type = VIRTIO_CRYPTO_SYM_OP_ALGORITHM_CHAINING;
+	para->alg_chain_order = VIRTIO_CRYPTO_SYM_ALG_CHAIN_ORDER_CIPHER_THEN_HASH;
+	para->hash_mode = VIRTIO_CRYPTO_SYM_HASH_MODE_PLAIN;
+	para->cipher_param = (struct virtio_crypto_cipher_session_para){
+		VIRTIO_CRYPTO_CIPHER_AES_CBC, sizeof(key), VIRTIO_CRYPTO_OP_ENCRYPT, 0};
+	para->u.hash_param =
+		(struct virtio_crypto_hash_session_para){VIRTIO_CRYPTO_HASH_SHA1, 20, {0}};
+	failed = cfe_create(c, &create, key, sizeof(key), &chain) != VIRTIO_CRYPTO_OK;
+	for (size_t i = 0; i < FE_ARRAY_SIZE(rows); i++) {
+		struct virtio_crypto_op_data_req req = good_request(chain);
+		const uint32_t *v = rows[i];
+
+		req.u.sym_req.op_type = VIRTIO_CRYPTO_SYM_OP_ALGORITHM_CHAINING;
+		req.u.sym_req.u.chain.para = (struct virtio_crypto_alg_chain_data_para){
+			16, BLOCK, BLOCK, v[2], v[3], v[4], v[5], v[1], v[0], 0};
+		failed += ask(c, &req, sizeof(req) + 16 + BLOCK, BLOCK + 20 + 1) !=
+			  (i + 1 < FE_ARRAY_SIZE(rows) ? VIRTIO_CRYPTO_BADMSG : VIRTIO_CRYPTO_OK);
+	}
+	(void)id;
+	return failed +
+	       (cfe_destroy(c, VIRTIO_CRYPTO_CIPHER_DESTROY_SESSION, chain) != VIRTIO_CRYPTO_OK);
+}
+
 static int
 row_short(struct cfe *c, struct cfe *other, uint64_t id)
 {
@@ -393,6 +438,7 @@ cfe_hostile(struct cfe *c, struct cfe *other)
 		int (*run)(struct cfe *c, struct cfe *other, uint64_t id);
 	} rows[] = {
 		{"C4-lengths", row_lengths},
+		{"C4-chain-lengths", row_chain_lengths},
 		{"C4-short", row_short},
 		{"C4-flipped", row_flipped},
 		{"no-status", row_no_status},

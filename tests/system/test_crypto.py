@@ -73,8 +73,14 @@ def test_vectors(pair, layout):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_hostile(pair, layout):
     """What breaks a rule is answered so, and a good request after it passes."""
+    before = pair.ask("/vhp/crypto,vhost_crypto1")
     out = fe_crypto(pair, "--socket", pair.dir / "c1", *layout, "--hostile", pair.dir / "c0")
-    assert len(re.findall("^ok ", out, re.M)) == 10
+    assert len(re.findall("^ok ", out, re.M)) == 11
+    after = pair.ask("/vhp/crypto,vhost_crypto1")
+    # Case C2: closed, five by the ring and two by messages, and not there.
+    assert after["unknown_sessions"] - before["unknown_sessions"] == 7
+    # Case C3: of fourteen messages that are wrong, and one that is too short; the ring's are more.
+    assert after["sessions_refused"] - before["sessions_refused"] >= 15
 
 
 @built
