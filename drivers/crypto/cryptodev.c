@@ -165,6 +165,9 @@ look_at(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
 		return -ENOSPC;
 	}
 	cd->engine.caps.pieces = info.feature_flags & RTE_CRYPTODEV_FF_IN_PLACE_SGL;
+	cd->engine.caps.apart_pieces = info.feature_flags & RTE_CRYPTODEV_FF_OOP_SGL_IN_LB_OUT;
+	if (info.feature_flags & RTE_CRYPTODEV_FF_OOP_LB_IN_LB_OUT)
+		cd->engine.caps.apart_bytes = CRYPTODEV_MBUF_BYTES;
 	/* What must not be in pieces has to fit one mbuf. */
 	cd->engine.caps.max_aead_bytes = CRYPTODEV_MBUF_BYTES;
 	cd->engine.caps.max_bytes =

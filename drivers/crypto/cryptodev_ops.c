@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Jobs as operations of a cryptodev. The data's pieces become a chain of mbufs that have no
- * memory of their own.
+ * memory of their own. Operations are taken from their pool, and given back, a burst at a time.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,29 +12,44 @@
 
 #include "cryptodev_priv.h"
 
-/* Memory of mbufs is the guest's or the caller's: nobody frees it. */
-static void
-keep(void *addr, void *opaque)
-{
-	(void)addr;
-	(void)opaque;
-}
-
-static struct rte_mbuf_ext_shared_info no_owner = {.free_cb = keep, .refcnt = 2};
-
+/*
+ * An mbuf that names memory of the guest's or the caller's. Nobody but this file allocates or
+ * frees those of the pool, so they need no count of references and no owner.
+ */
 static struct rte_mbuf *
 wrap(struct cryptodev *cd, void *addr, uint16_t bytes)
 {
-	struct rte_mbuf *m = rte_pktmbuf_alloc(cd->mbufs);
+	struct rte_mbuf *m = rte_mbuf_raw_alloc(cd->mbufs);
 
-	if (m == NULL)
+	if (unlikely(m == NULL))
 		return NULL;
-	/* A reference each, which detaching gives back; never down to the last one. */
-	rte_mbuf_ext_refcnt_update(&no_owner, 1);
-	rte_pktmbuf_attach_extbuf(m, addr, RTE_BAD_IOVA, bytes, &no_owner);
+	m->buf_addr = addr;
+	m->buf_len = bytes;
 	m->data_off = 0;
 	m->data_len = bytes;
+	m->pkt_len = 0;
 	return m;
+}
+
+static void
+unwrap(struct rte_mbuf *m)
+{
+	while (m != NULL) {
+		struct rte_mbuf *next = m->next;
+
+		/* As the pool's have to be. */
+		m->next = NULL;
+		m->nb_segs = 1;
+		rte_mbuf_raw_free(m);
+		m = next;
+	}
+}
+
+static void
+unwrap_both(struct rte_crypto_op *op)
+{
+	unwrap(op->sym->m_src);
+	unwrap(op->sym->m_dst);
 }
 
 static bool
@@ -61,49 +76,51 @@ append(struct cryptodev *cd, struct rte_mbuf **first, struct rte_mbuf **last, ui
 	return true;
 }
 
-/* The job's data as a chain; NULL: no mbufs left. */
+/* Data of this length behind skip bytes of the pieces as a chain; NULL: no mbufs left. */
 static struct rte_mbuf *
-chain(struct cryptodev *cd, const struct vhp_crypto_job *job)
+chain(struct cryptodev *cd, const struct iovec *iov, uint32_t n_iov, size_t skip, size_t left)
 {
 	struct rte_mbuf *first = NULL, *last = NULL;
-	size_t skip = job->skip_bytes, left = job->data_bytes;
 	static uint8_t nothing[64];
 	bool ok = true;
 
-	for (uint32_t i = 0; i < job->n_data && left > 0 && ok; i++) {
-		size_t len = job->data[i].iov_len;
+	for (uint32_t i = 0; i < n_iov && left > 0 && ok; i++) {
+		size_t len = iov[i].iov_len;
 
 		if (skip >= len) {
 			skip -= len;
 			continue;
 		}
 		len = RTE_MIN(len - skip, left);
-		ok = append(cd, &first, &last, (uint8_t *)job->data[i].iov_base + skip, len);
+		ok = append(cd, &first, &last, (uint8_t *)iov[i].iov_base + skip, len);
 		skip = 0;
 		left -= len;
 	}
 	if (first == NULL && ok)
 		ok = append(cd, &first, &last, nothing, 0);
 	if (!ok) {
-		rte_pktmbuf_free(first);
+		unwrap(first);
 		return NULL;
 	}
 	return first;
 }
 
-static struct rte_crypto_op *
-make_op(struct cryptodev *cd, struct vhp_crypto_job *job)
+/* Fill an operation. Returns false if there are no mbufs left. */
+static bool
+fill_op(struct cryptodev *cd, struct rte_crypto_op *op, struct vhp_crypto_job *job)
 {
 	const struct cryptodev_session *s = job->session;
-	struct rte_crypto_op *op = rte_crypto_op_alloc(cd->ops, RTE_CRYPTO_OP_TYPE_SYMMETRIC);
 	struct cryptodev_op_priv *priv;
 
-	if (op == NULL)
-		return NULL;
-	op->sym->m_src = chain(cd, job);
-	if (op->sym->m_src == NULL) {
-		rte_crypto_op_free(op);
-		return NULL;
+	op->sym->m_src = chain(cd, job->data, job->n_data, job->skip_bytes, job->data_bytes);
+	if (job->from != NULL) {
+		op->sym->m_dst = op->sym->m_src;
+		op->sym->m_src =
+			chain(cd, job->from, job->n_from, job->from_skip_bytes, job->data_bytes);
+	}
+	if (unlikely(op->sym->m_src == NULL || (job->from != NULL && op->sym->m_dst == NULL))) {
+		unwrap_both(op);
+		return false;
 	}
 	rte_crypto_op_attach_sym_session(op, s->sess);
 	priv = rte_crypto_op_ctod_offset(op, struct cryptodev_op_priv *, CRYPTODEV_IV_OFFSET);
@@ -121,7 +138,7 @@ make_op(struct cryptodev *cd, struct vhp_crypto_job *job)
 		op->sym->auth.data.length = job->auth_bytes;
 		op->sym->auth.digest.data = job->digest;
 	}
-	return op;
+	return true;
 }
 
 static const struct cryptodev_rsa *
@@ -131,10 +148,28 @@ rsa_of(const struct vhp_crypto_job *job)
 }
 
 static void
-free_op(struct rte_crypto_op *op)
+free_ops(struct cryptodev *cd, struct rte_crypto_op **ops, uint16_t n)
 {
-	rte_pktmbuf_free(op->sym->m_src);
-	rte_crypto_op_free(op);
+	for (uint16_t i = 0; i < n; i++)
+		unwrap_both(ops[i]);
+	rte_mempool_put_bulk(cd->ops, (void **)ops, n);
+}
+
+/* Operations for as many of the jobs as there is room for. Returns how many. */
+static uint16_t
+make_ops(struct cryptodev *cd, struct vhp_crypto_job *const *jobs, struct rte_crypto_op **ops,
+	uint16_t n)
+{
+	uint16_t made;
+
+	while (n > 0 &&
+		rte_crypto_op_bulk_alloc(cd->ops, RTE_CRYPTO_OP_TYPE_SYMMETRIC, ops, n) == 0)
+		n /= 2;
+	for (made = 0; made < n && fill_op(cd, ops[made], jobs[made]); made++)
+		;
+	if (unlikely(made < n))
+		rte_mempool_put_bulk(cd->ops, (void **)ops + made, n - made);
+	return made;
 }
 
 uint16_t
@@ -143,28 +178,26 @@ cryptodev_submit(struct vhp_crypto_engine *engine, uint16_t queue,
 {
 	struct cryptodev *cd = (struct cryptodev *)engine;
 	struct rte_crypto_op *ops[VHP_CRYPTO_BURST];
-	uint16_t made, taken;
+	uint16_t made = 0, taken;
 
 	n = RTE_MIN(n, (uint16_t)VHP_CRYPTO_BURST);
 	if (n > 0 && rsa_of(jobs[0]) != NULL) {
 		cryptodev_rsa_run(rsa_of(jobs[0]), jobs[0]);
 		return 1;
 	}
-	for (made = 0; made < n && rsa_of(jobs[made]) == NULL; made++) {
-		ops[made] = make_op(cd, jobs[made]);
-		if (unlikely(ops[made] == NULL))
-			break;
-	}
+	while (made < n && rsa_of(jobs[made]) == NULL)
+		made++;
+	made = make_ops(cd, jobs, ops, made);
 	taken = rte_cryptodev_enqueue_burst(cd->id, queue, ops, made);
-	for (uint16_t i = taken; i < made; i++) {
-		/* A driver that refuses an operation for good says so in it. */
-		if (i == taken && ops[i]->status != RTE_CRYPTO_OP_STATUS_NOT_PROCESSED) {
-			jobs[i]->error = -EIO;
-			jobs[i]->done = true;
-		}
-		free_op(ops[i]);
+	if (likely(taken == made))
+		return taken;
+	/* A driver that refuses an operation for good says so in it. */
+	if (ops[taken]->status != RTE_CRYPTO_OP_STATUS_NOT_PROCESSED) {
+		jobs[taken]->error = -EIO;
+		jobs[taken]->done = true;
 	}
-	return taken < made && jobs[taken]->done ? taken + 1 : taken;
+	free_ops(cd, ops + taken, made - taken);
+	return jobs[taken]->done ? taken + 1 : taken;
 }
 
 uint16_t
@@ -186,7 +219,8 @@ cryptodev_poll(struct vhp_crypto_engine *engine, uint16_t queue)
 		else
 			job->error = -EIO;
 		job->done = true;
-		free_op(ops[i]);
 	}
+	if (n > 0)
+		free_ops(cd, ops, n);
 	return n;
 }

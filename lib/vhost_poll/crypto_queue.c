@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A data queue. A burst of requests is taken, given to the engine, and used in its order; the
- * next is taken when it is done, so that never more than a burst is in flight. Data goes from
- * the readable to the writable descriptors by one copy and is processed there, in place,
- * unless it is cut where the engine cannot go on.
+ * next is taken when it is done, so that never more than a burst is in flight. A cipher reads
+ * from the readable descriptors and writes to the writable ones, if they are as the engine needs
+ * them. Else data goes there by one copy and is processed in place, unless it is cut where the
+ * engine cannot go on.
  */
 #include <errno.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 #include <rte_cycles.h>
+#include <rte_prefetch.h>
 
 #include "crypto_dev.h"
 #include "vhp_iov.h"
@@ -20,6 +22,10 @@
 #define WEIGHT_BYTES    (256U << 10)
 /* An engine that does not give a request back in this time has lost it. */
 #define STOP_S          1
+/* Less than this is copied sooner than it is described. */
+#define APART_BYTES     256
+/* IV, source and destination come first. */
+#define PREFETCH_PIECES 4
 
 /* Copy between pieces; both have as much. */
 static void
@@ -66,6 +72,25 @@ can_be_in_place(const struct vhp_crypto_engine *engine, const struct vhp_crypto_
 			return false;
 	}
 	return false;
+}
+
+/* Can the engine read these bytes where they lie and write them where they are to be? */
+static bool
+can_be_apart(const struct vhp_crypto_engine *engine, const struct vhp_crypto_session *session,
+	const struct vhp_frame *f, const struct vhp_crypto_request *r)
+{
+	size_t at = r->src_offset;
+	uint16_t i = 0;
+
+	if (session->kind != VHP_CRYPTO_CIPHER || r->data_bytes < APART_BYTES ||
+		r->data_bytes > engine->caps.apart_bytes ||
+		f->iov[f->n_read].iov_len < r->data_bytes)
+		return false;
+	if (engine->caps.apart_pieces)
+		return true;
+	while (at >= f->iov[i].iov_len)
+		at -= f->iov[i++].iov_len;
+	return f->iov[i].iov_len - at >= r->data_bytes;
 }
 
 /* All of RSA is short, and lies in the arena: what came in, and room for what goes out. */
@@ -116,6 +141,12 @@ prepare(struct vhp_crypto_dev *dev, struct vhp_crypto_burst *burst, uint16_t i)
 		job->data = f->iov;
 		job->n_data = f->n_read;
 		job->skip_bytes = r->src_offset;
+	} else if (can_be_apart(dev->engine, s, f, r)) {
+		job->from = f->iov;
+		job->n_from = f->n_read;
+		job->from_skip_bytes = r->src_offset;
+		job->data = dst;
+		job->n_data = 1;
 	} else if (!reads_only && can_be_in_place(dev->engine, s, job, dst, f->n_write)) {
 		copy(dst, f->n_write, f->iov, f->n_read, r->src_offset, r->data_bytes);
 		job->data = dst;
@@ -263,6 +294,19 @@ retire(struct vhp_crypto_queue *queue, struct vhp_vring *vr)
 	return n;
 }
 
+/* Lines that the guest's CPU has written last, and that are touched for each request. */
+static void
+prefetch_request(const struct vhp_frame *f)
+{
+	if (unlikely(f->n_iov == 0))
+		return;
+	rte_prefetch0(f->iov[0].iov_base);
+	rte_prefetch0((const uint8_t *)f->iov[0].iov_base + VHP_CRYPTO_REQ_BYTES);
+	for (uint16_t i = 1; i < RTE_MIN(f->n_iov, PREFETCH_PIECES); i++)
+		rte_prefetch0(f->iov[i].iov_base);
+	rte_prefetch0(f->iov[f->n_iov - 1].iov_base);
+}
+
 static uint16_t
 take(struct vhp_crypto_queue *queue, struct vhp_vring *vr)
 {
@@ -271,6 +315,8 @@ take(struct vhp_crypto_queue *queue, struct vhp_vring *vr)
 	burst->submitted = burst->retired = 0;
 	burst->n =
 		vr->ops->take(vr, burst->frames, VHP_CRYPTO_BURST, burst->iov, RTE_DIM(burst->iov));
+	for (uint16_t i = 0; i < burst->n; i++)
+		prefetch_request(&burst->frames[i]);
 	for (uint16_t i = 0; i < burst->n; i++) {
 		struct vhp_frame *f = &burst->frames[i];
 

@@ -80,6 +80,10 @@ struct vhp_crypto_job {
 	const struct iovec *data;
 	uint32_t n_data;
 	uint32_t skip_bytes; /**< of the pieces, before the data */
+	/** CIPHER only, NULL else: read from here, as much as is written to data's first piece. */
+	const struct iovec *from;
+	uint32_t n_from;
+	uint32_t from_skip_bytes; /**< of these pieces */
 	uint32_t data_bytes;
 	uint32_t cipher_offset, cipher_bytes; /**< range of the data that is ciphered */
 	uint32_t auth_offset, auth_bytes;     /**< range that is hashed */
@@ -107,6 +111,10 @@ struct vhp_crypto_caps {
 	uint32_t max_cipher_key_bytes, max_auth_key_bytes;
 	/** Data may lie in pieces that are multiples of the block; that of AEAD never may. */
 	bool pieces;
+	/** A cipher may write to one piece elsewhere what it reads, up to so much; 0: it may not.
+	 */
+	uint32_t apart_bytes;
+	bool apart_pieces;       /**< and read it from pieces of any length */
 	uint32_t max_bytes;      /**< of one request, */
 	uint32_t max_aead_bytes; /**< of AEAD */
 };

@@ -122,6 +122,20 @@ walk_chain(struct vhp_vring *vr, struct vhp_frame *f, uint32_t room)
 	return VHP_DROP_CHAIN_LOOP;
 }
 
+/* Ask for the tables behind the n descriptors to come; those that are stale do no harm. */
+static void
+prefetch_tables(struct vhp_vring *vr, uint16_t n)
+{
+	uint16_t at = vr->last_avail;
+
+	for (uint16_t i = 0; i < n; i++, at = at + 1 < vr->size ? at + 1 : 0) {
+		const struct vring_packed_desc *d = &vr->packed[at];
+
+		if (__atomic_load_n(&d->flags, __ATOMIC_RELAXED) & VRING_DESC_F_INDIRECT)
+			vhp_prefetch_table(vr, __atomic_load_n(&d->addr, __ATOMIC_RELAXED));
+	}
+}
+
 static uint16_t
 packed_take(struct vhp_vring *vr, struct vhp_frame *frames, uint16_t n, struct iovec *iov,
 	uint32_t room)
@@ -129,6 +143,8 @@ packed_take(struct vhp_vring *vr, struct vhp_frame *frames, uint16_t n, struct i
 	uint16_t i;
 
 	vr->steps = 0;
+	if (vr->mixed && is_avail(vr))
+		prefetch_tables(vr, n);
 	for (i = 0; i < n && vr->steps < VHP_TAKE_DESCS && is_avail(vr); i++) {
 		struct vhp_frame *f = &frames[i];
 		uint32_t most = RTE_MIN(room, (uint32_t)VHP_MAX_IOV);

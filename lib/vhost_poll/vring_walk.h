@@ -5,6 +5,7 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
+#include <rte_prefetch.h>
 
 #include "vring.h"
 
@@ -37,6 +38,19 @@ vhp_read_indirect(struct vhp_vring *vr, uint64_t table, uint32_t i, void *desc)
 	/* The copy above is what is checked and used from here on. */
 	rte_compiler_barrier();
 	return true;
+}
+
+/** Its first entries will be read soon. */
+static inline void
+vhp_prefetch_table(struct vhp_vring *vr, uint64_t table)
+{
+	uint64_t len = 2 * RTE_CACHE_LINE_SIZE;
+	const uint8_t *at = vhp_mem_map(vr->mem, &vr->mem_hint, table, &len);
+
+	if (unlikely(at == NULL || len < 2 * RTE_CACHE_LINE_SIZE))
+		return;
+	rte_prefetch0(at);
+	rte_prefetch0(at + RTE_CACHE_LINE_SIZE);
 }
 
 /** Entries of an indirect table of so many bytes; 0: not a table. */
