@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -18,8 +19,13 @@
 #include "crypto_fe.h"
 
 #define WORKERS_MAX 64
-/* Powers of two of a microsecond. */
-#define BINS        24
+/* Powers of two of a microsecond, each in as many parts. */
+#define POWERS      24
+#define PARTS       8
+#define BINS        (POWERS * PARTS)
+/* A call that has not come in so long is late; one that has not in LOST_US more is lost. */
+#define CALL_US     20000
+#define LOST_US     1000000
 /* Guest memory of one worker. */
 #define SLOT_BYTES  1024
 #define ANSWER_AT   512
@@ -42,21 +48,56 @@ struct bench {
 	bool wait;
 	bool stop;            /* of the workers */
 	bool all_done;        /* of the thread that takes calls */
-	pthread_mutex_t lock; /* of the control queue */
+	pthread_mutex_t lock; /* of the control queue, and of what follows */
+	uint32_t in_flight;
 	pthread_t caller;
+	/* Of the thread that takes calls: waits that no call ended, until much later or at all. */
+	uint64_t late, lost;
 	struct worker workers[WORKERS_MAX];
 };
 
-static void
-reap(struct bench *b)
+/* Under the lock. Returns how many are done. */
+static int
+reap(struct bench *b, struct fe_done *done)
 {
-	struct fe_done done[64];
-	int n = fe_ring_used(&b->c->ctrl, done, FE_ARRAY_SIZE(done));
+	int n = fe_ring_used(&b->c->ctrl, done, WORKERS_MAX);
 
+	if (n < 0) {
+		/* Nobody would wake the workers. */
+		fprintf(stderr, "fe-crypto: %s\n", b->c->ctrl.fault.text);
+		exit(1);
+	}
+	b->in_flight -= (uint32_t)n;
+	return n;
+}
+
+/* Not under the lock, which those that are woken want next. */
+static void
+wake(struct bench *b, const struct fe_done *done, int n)
+{
 	for (int i = 0; i < n; i++) {
 		b->workers[done[i].token].len = done[i].len;
 		sem_post(&b->workers[done[i].token].done);
 	}
+}
+
+/*
+ * Wait for a call. One that does not come in time is waited for with the lock held: nobody
+ * adds a request then, whose call could pass for it.
+ */
+static void
+await_call(struct bench *b)
+{
+	if (fe_ring_wait(&b->c->ctrl, CALL_US) > 0)
+		return;
+	pthread_mutex_lock(&b->lock);
+	if (b->in_flight > 0) {
+		bool came = fe_ring_wait(&b->c->ctrl, LOST_US) > 0;
+
+		b->late += came;
+		b->lost += !came;
+	}
+	pthread_mutex_unlock(&b->lock);
 }
 
 /* As the driver's interrupt handler. */
@@ -66,14 +107,17 @@ take_calls(void *arg)
 	struct bench *b = arg;
 
 	while (!__atomic_load_n(&b->all_done, __ATOMIC_RELAXED)) {
+		struct fe_done done[WORKERS_MAX];
 		bool ready;
+		int n;
 
 		pthread_mutex_lock(&b->lock);
-		reap(b);
+		n = reap(b, done);
 		ready = fe_ring_arm(&b->c->ctrl, 0);
 		pthread_mutex_unlock(&b->lock);
+		wake(b, done, n);
 		if (!ready)
-			fe_ring_wait(&b->c->ctrl, 20000);
+			await_call(b);
 	}
 	return NULL;
 }
@@ -83,21 +127,32 @@ static void
 roundtrip(struct worker *w, const struct fe_seg *seg, uint32_t n)
 {
 	struct bench *b = w->bench;
-	uint64_t start = fe_now_ns();
+	uint64_t start = fe_now_ns(), us;
 	unsigned int bin = 0;
-	uint64_t us;
 
 	pthread_mutex_lock(&b->lock);
 	w->failed |= fe_ring_add(&b->c->ctrl, seg, n, n, w->index) < 0;
+	b->in_flight++;
 	fe_ring_kick(&b->c->ctrl);
-	while (!b->wait && sem_trywait(&w->done) != 0 && !w->failed)
-		reap(b);
+	while (!b->wait && sem_trywait(&w->done) != 0 && !w->failed) {
+		struct fe_done done[WORKERS_MAX];
+
+		wake(b, done, reap(b, done));
+	}
 	pthread_mutex_unlock(&b->lock);
 	if (b->wait && !w->failed)
 		while (sem_wait(&w->done) != 0)
 			;
-	for (us = (fe_now_ns() - start) / 1000; us > 0 && bin < BINS - 1; us >>= 1)
-		bin++;
+	us = (fe_now_ns() - start) / 1000;
+	/* Below PARTS one bin a microsecond; then by the leading bits. */
+	if (us < PARTS) {
+		bin = (unsigned int)us;
+	} else {
+		unsigned int power = 63 - (unsigned int)__builtin_clzll(us);
+
+		bin = (power - 2) * PARTS + (unsigned int)((us >> (power - 3)) % PARTS);
+		bin = bin < BINS ? bin : BINS - 1;
+	}
 	w->bins[bin]++;
 	w->requests++;
 }
@@ -143,25 +198,38 @@ cpu_s(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
-/* "usecs : count : distribution", from the first bin that has any to the last. */
+/* First microsecond of a bin; see roundtrip(). */
+static uint64_t
+bin_us(unsigned int bin)
+{
+	unsigned int power = bin / PARTS + 2;
+
+	return bin < PARTS ? bin : (uint64_t)(PARTS + bin % PARTS) << (power - 3);
+}
+
+/* "usecs : count : distribution", by powers of two from the first that has any to the last. */
 static void
 print_histogram(const uint64_t *bins)
 {
-	unsigned int first = BINS, last = 0;
-	uint64_t most = 1;
+	uint64_t powers[POWERS + 3] = {0}, most = 1;
+	unsigned int first = FE_ARRAY_SIZE(powers), last = 0;
 
 	for (unsigned int i = 0; i < BINS; i++) {
+		uint64_t us = bin_us(i);
+		unsigned int power = us == 0 ? 0 : 64 - (unsigned int)__builtin_clzll(us);
+
 		if (bins[i] == 0)
 			continue;
-		first = first < i ? first : i;
-		last = i;
-		most = bins[i] > most ? bins[i] : most;
+		powers[power] += bins[i];
+		first = first < power ? first : power;
+		last = power;
+		most = powers[power] > most ? powers[power] : most;
 	}
 	printf("     usecs           : count    : distribution\n");
-	for (unsigned int i = first; i <= last && i < BINS; i++)
+	for (unsigned int i = first; i <= last; i++)
 		printf("%9llu -> %-9llu : %-8llu |%-40.*s|\n", i == 0 ? 0ULL : 1ULL << (i - 1),
-			(1ULL << i) - 1, (unsigned long long)bins[i], (int)(bins[i] * 40 / most),
-			"****************************************");
+			(1ULL << i) - 1, (unsigned long long)powers[i],
+			(int)(powers[i] * 40 / most), "****************************************");
 }
 
 /* Upper end of the bin that holds this share of all. */
@@ -173,9 +241,9 @@ quantile_us(const uint64_t *bins, uint64_t all, double share)
 	for (unsigned int i = 0; i < BINS; i++) {
 		seen += bins[i];
 		if ((double)seen >= share * (double)all)
-			return (1ULL << i) - (i > 0);
+			return bin_us(i + 1) - 1;
 	}
-	return 1ULL << BINS;
+	return bin_us(BINS);
 }
 
 int
@@ -216,10 +284,12 @@ cfe_bench(struct cfe *c, const struct cfe_bench *how)
 		pthread_join(b.caller, NULL);
 	cpu = cpu_s() - cpu;
 	printf("crypto %s workers %u: %.0f operations/s, CPU %.0f %%, p50 %llu us, p99 %llu us, "
-	       "p99.9 %llu us\n",
+	       "p99.9 %llu us, kicks %llu calls %llu late %llu lost %llu\n",
 		b.wait ? "wait" : "busy", how->workers, (double)requests / took, 100 * cpu / took,
 		quantile_us(bins, requests, 0.5), quantile_us(bins, requests, 0.99),
-		quantile_us(bins, requests, 0.999));
+		quantile_us(bins, requests, 0.999), (unsigned long long)c->ctrl.n_kicks,
+		(unsigned long long)c->ctrl.n_calls, (unsigned long long)b.late,
+		(unsigned long long)b.lost);
 	print_histogram(bins);
-	return failed || requests == 0;
+	return failed || requests == 0 || b.lost > 0;
 }

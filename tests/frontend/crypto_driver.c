@@ -22,6 +22,9 @@ static const char usage[] =
 	"  --bench MODE     create and destroy sessions; MODE: busy or wait\n"
 	"  --workers N      threads that do so (1..64), default 1\n"
 	"  --seconds N      for so long, default 2\n"
+	"  --data BYTES     AES-CBC, so many bytes a request (16..65536), and how fast that is\n"
+	"  --depth N        so many of them in flight (1..256), default 64\n"
+	"  --ms N           for so long, default 1000\n"
 	"  --config         print the device's configuration\n"
 	"  --seed N         of where data is cut\n";
 
@@ -32,6 +35,7 @@ struct options {
 	struct cfe_latency latency;
 	uint64_t seed;
 	struct cfe_bench how;
+	struct cfe_data data;
 };
 
 /* Options that are numbers. */
@@ -41,10 +45,13 @@ static const struct number {
 	uint32_t least, most;
 	size_t at; /* of an unsigned int */
 } numbers[] = {
-	{'w', "--workers", 1, 64, offsetof(struct options, how.workers)},
-	{'t', "--seconds", 1, 60, offsetof(struct options, how.seconds)},
-	{'l', "--latency", 1, 1000000, offsetof(struct options, latency.sessions)},
-	{'u', "--pause-us", 0, 100000, offsetof(struct options, latency.pause_us)},
+	{'w', "workers", 1, 64, offsetof(struct options, how.workers)},
+	{'t', "seconds", 1, 60, offsetof(struct options, how.seconds)},
+	{'l', "latency", 1, 1000000, offsetof(struct options, latency.sessions)},
+	{'D', "data", 16, 65536, offsetof(struct options, data.bytes)},
+	{'q', "depth", 1, 256, offsetof(struct options, data.depth)},
+	{'m', "ms", 1, 60000, offsetof(struct options, data.ms)},
+	{'u', "pause-us", 0, 100000, offsetof(struct options, latency.pause_us)},
 };
 
 /* Options that are files or sockets. */
@@ -94,7 +101,7 @@ store(struct options *o, int option, const char *value)
 		return true;
 	}
 	if (option == 'x')
-		o->seed = fe_opt_number("--seed", value, 0, UINT64_MAX);
+		o->seed = fe_opt_number("seed", value, 0, UINT64_MAX);
 	return option == 'x';
 }
 
@@ -106,7 +113,8 @@ parse(int argc, char **argv, struct options *o)
 		{"bench", 1, NULL, 'b'}, {"workers", 1, NULL, 'w'}, {"seconds", 1, NULL, 't'},
 		{"config", 0, NULL, 'c'}, {"seed", 1, NULL, 'x'}, {"help", 0, NULL, '?'},
 		{"rsa", 1, NULL, 'r'}, {"early", 0, NULL, 'y'}, {"reversed", 0, NULL, 'd'},
-		{"latency", 1, NULL, 'l'}, {"pause-us", 1, NULL, 'u'}, {NULL, 0, NULL, 0}};
+		{"latency", 1, NULL, 'l'}, {"pause-us", 1, NULL, 'u'}, {"data", 1, NULL, 'D'},
+		{"depth", 1, NULL, 'q'}, {"ms", 1, NULL, 'm'}, {NULL, 0, NULL, 0}};
 	static const char *const modes[] = {"busy", "wait", NULL};
 	bool known = true;
 	int option;
@@ -117,8 +125,12 @@ parse(int argc, char **argv, struct options *o)
 		fputs(usage, stderr);
 		exit(2);
 	}
+	/* A cipher of whole blocks. */
+	o->data.bytes &= ~15U;
+	if (o->data.bytes > 0)
+		o->cfg.buffer_bytes = 8192 + o->data.depth * (2ULL * o->data.bytes + 256);
 	if (o->bench != NULL)
-		o->how.wait = fe_opt_choice("--bench", o->bench, modes) == 1;
+		o->how.wait = fe_opt_choice("bench", o->bench, modes) == 1;
 }
 
 static void
@@ -152,7 +164,8 @@ int
 main(int argc, char **argv)
 {
 	struct options o = {.cfg = {.ring_size = 256, .buffer_bytes = 4 << 20, .timeout_ms = 10000},
-		.how = {.workers = 1, .seconds = 2}};
+		.how = {.workers = 1, .seconds = 2},
+		.data = {.depth = 64, .ms = 1000}};
 	struct cfe c;
 	int failed = 0;
 
@@ -177,6 +190,8 @@ main(int argc, char **argv)
 		failed += cfe_latency(&c, &o.latency);
 	if (o.bench != NULL)
 		failed += cfe_bench(&c, &o.how);
+	if (o.data.bytes > 0)
+		failed += cfe_data(&c, &o.data);
 	if (c.fault.text[0] != '\0')
 		fprintf(stderr, "fe-crypto: %s\n", c.fault.text);
 	printf("RESULT fe-crypto %s: %d failed\n", failed == 0 ? "PASS" : "FAIL", failed);

@@ -100,4 +100,13 @@ struct cfe_bench {
 
 int cfe_bench(struct cfe *c, const struct cfe_bench *bench);
 
+struct cfe_data {
+	unsigned int bytes; /**< of each request: a multiple of 16 */
+	unsigned int depth; /**< requests in flight */
+	unsigned int ms;
+};
+
+/** AES-CBC through the data queue as fast as it goes. */
+int cfe_data(struct cfe *c, const struct cfe_data *data);
+
 #endif

@@ -53,6 +53,23 @@ def test_heads_in_falling_order(busy, layout):
     assert after["sessions_created"] - before["sessions_created"] == 801
 
 
+@built
+@pytest.mark.frontend
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("size", [16, 1024, 65536])
+def test_many_requests_in_flight(busy, layout, size):
+    """64 at a time, from source to destination and by a copy; every answer is right."""
+    before = busy.ask("/vhp/crypto,vhost_crypto0")
+    out = crypto(busy, *layout, "--data", size, "--ms", 200)
+    done, wrong = map(int, re.search(r"requests (\d+) .* wrong (\d+)", out).groups())
+    after = busy.ask("/vhp/crypto,vhost_crypto0")
+    assert wrong == 0 < done
+    # Those that were in flight at the end are answered, too.
+    requests = after["answered_ok"] - before["answered_ok"]
+    assert requests == done + 64
+    assert after["bytes"] - before["bytes"] == requests * size
+
+
 def latency(daemon, pause_us):
     """C6. How long a wait may be depends on the machine; half of them is not its noise."""
     before = daemon.ask("/vhp/crypto,vhost_crypto0")
