@@ -24,7 +24,9 @@ usage()
 	  --quick         one short round of each, under 60 s
 	  --only GROUP    frames, null, headline, tcp, rr, idle or qemu; repeat
 	                  for more; without it all (with --quick, all but qemu).
-	                  crypto: a table of its own; nothing but --quick goes with it
+	                  crypto, crypto-data: tables of their own; with them go
+	                  --quick, --rounds N (default 3) and --cryptodev NAME
+	                  (default crypto_openssl0)
 	  --rounds N      default 5
 	  --ms N          length of each run in milliseconds, default 1000
 	  --backend NAME  only rxpoll, rxpoll-forever, testpmd, testpmd-afp, testpmd-xdp, ovs,
@@ -84,14 +86,14 @@ main()
 		tests/bench/bench-guest tests/bench/bench-relay tests/bench/bench-rr \
 		tests/bench/bench-tap \
 		>"$dir/build.log" 2>&1 || { cat "$dir/build.log" >&2; exit 1; }
-	if [ "${1:-} ${2:-}" = "--only crypto" ]; then
+	if [[ ${1:-} = --only && ${2:-} = crypto* ]]; then
 		ninja -C "$build" tests/frontend/fe-crypto >"$dir/build.log" 2>&1 ||
 			{ cat "$dir/build.log" >&2; exit 1; }
-		/usr/bin/python3 "$here/lib/bench_crypto.py" --build "$build" "${@:3}"
-		return
+		/usr/bin/python3 "$here/lib/bench_crypto.py" --build "$build" --tag "$tag" "$@" &
+	else
+		/usr/bin/python3 "$here/lib/bench_main.py" --build "$build" --dir "$dir" \
+			--tag "$tag" "$@" &
 	fi
-	/usr/bin/python3 "$here/lib/bench_main.py" --build "$build" --dir "$dir" \
-		--tag "$tag" "$@" &
 	child=$!
 	wait "$child" || status=$?
 	child=""
