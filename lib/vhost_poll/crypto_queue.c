@@ -136,7 +136,9 @@ prepare(struct vhp_crypto_dev *dev, struct vhp_crypto_burst *burst, uint16_t i)
 			return false;
 		vhp_iov_read(f->iov, f->n_read, r->aad_offset, job->aad, s->aad_bytes);
 	}
-	vhp_iov_read(f->iov, f->n_read, r->src_offset + r->data_bytes, job->digest, r->tag_bytes);
+	if (r->tag_bytes > 0)
+		vhp_iov_read(f->iov, f->n_read, r->src_offset + r->data_bytes, job->digest,
+			r->tag_bytes);
 	if (reads_only && dev->engine->caps.pieces) {
 		job->data = f->iov;
 		job->n_data = f->n_read;
@@ -250,14 +252,17 @@ finish(struct vhp_crypto_queue *queue, struct vhp_vring *vr, struct vhp_frame *f
 		vr->stats.drops[f->drop != VHP_OK ? f->drop : VHP_DROP_SHORT]++;
 		f->used_bytes = 0;
 	} else {
+		const struct iovec *last = &dst[f->n_write - 1];
+
 		f->used_bytes = (uint32_t)writable;
 		if (r->session != NULL && r->session->kind == VHP_CRYPTO_AKCIPHER)
 			status = finish_akcipher(queue, f, r, job, status);
 		if (r->bounced && status == VIRTIO_CRYPTO_OK)
 			vhp_iov_write(dst, f->n_write, 0, r->whole.iov_base, r->data_bytes);
-		if (status == VIRTIO_CRYPTO_OK)
+		if (r->digest_bytes > 0 && status == VIRTIO_CRYPTO_OK)
 			vhp_iov_write(dst, f->n_write, r->dst_bytes, job->digest, r->digest_bytes);
-		vhp_iov_write(dst, f->n_write, writable - 1, &status, 1);
+		/* The last byte of the last piece; none is empty. */
+		((uint8_t *)last->iov_base)[last->iov_len - 1] = status;
 		if (vr->log != NULL)
 			vhp_dirty_log_write_iov(vr->log, vr->mem, dst, f->n_write, writable);
 		queue->statuses[status]++;
