@@ -6,9 +6,12 @@
  */
 #define ALLOW_EXPERIMENTAL_API
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include <linux/virtio_crypto.h>
 
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -39,12 +42,20 @@ create_rsa(struct cryptodev *cd, const struct vhp_crypto_params *params,
 	return ret;
 }
 
+static bool
+has_mac(const struct vhp_crypto_caps *caps, uint32_t algo)
+{
+	return algo < 64 && (caps->macs >> algo & 1) != 0;
+}
+
 static int
 create_sym(struct cryptodev *cd, const struct vhp_crypto_params *params,
 	struct vhp_crypto_shape *shape, struct cryptodev_session *session)
 {
 	struct rte_crypto_sym_xform xforms[2];
-	int ret = cryptodev_make_xforms(cd->id, params, xforms, shape);
+	int ret = params->keyed && !has_mac(&cd->engine.caps, params->auth_algo)
+			  ? -ENOTSUP
+			  : cryptodev_make_xforms(cd->id, params, xforms, shape);
 
 	if (ret < 0)
 		return ret;
@@ -141,6 +152,14 @@ start(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
 	return ret == 0 ? rte_cryptodev_start(cd->id) : ret;
 }
 
+/* Data in one piece has to fit one mbuf. */
+static void
+use_no_pieces(struct vhp_crypto_caps *caps)
+{
+	caps->pieces = caps->apart_pieces = false;
+	caps->max_bytes = CRYPTODEV_MBUF_BYTES;
+}
+
 /* Is it there, and can it be used? */
 static int
 look_at(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
@@ -170,11 +189,36 @@ look_at(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
 		cd->engine.caps.apart_bytes = CRYPTODEV_MBUF_BYTES;
 	/* What must not be in pieces has to fit one mbuf. */
 	cd->engine.caps.max_aead_bytes = CRYPTODEV_MBUF_BYTES;
-	cd->engine.caps.max_bytes =
-		cd->engine.caps.pieces ? VHP_CRYPTO_DATA_BYTES : CRYPTODEV_MBUF_BYTES;
+	cd->engine.caps.max_bytes = VHP_CRYPTO_DATA_BYTES;
+	if (!cd->engine.caps.pieces)
+		use_no_pieces(&cd->engine.caps);
 	cryptodev_read_caps(cd->id, &cd->engine.caps);
 	cryptodev_rsa_read_caps(cd->id, &cd->engine.caps);
 	return 0;
+}
+
+/* What it does wrong it does not have. Returns 0 or what starting it again gave. */
+static int
+check_answers(struct cryptodev *cd, const struct vhp_cryptodev_conf *conf)
+{
+	struct vhp_crypto_caps *caps = &cd->engine.caps;
+	uint64_t wrong = cryptodev_probe_macs(&cd->engine);
+
+	if (wrong != 0)
+		VHP_LOG(WARNING, "%s: gives wrong MACs (0x%" PRIx64 "): not offered",
+			cd->engine.name, wrong);
+	caps->macs &= ~wrong;
+	if (caps->macs == 0)
+		caps->services &= ~(1U << VIRTIO_CRYPTO_SERVICE_MAC);
+	if (caps->pieces && !cryptodev_probe_pieces(&cd->engine))
+		use_no_pieces(caps);
+	if (caps->services == 0)
+		VHP_LOG(WARNING, "%s: has nothing that virtio-crypto knows", cd->engine.name);
+	caps->empty = cryptodev_probe_empty(&cd->engine);
+	if (caps->empty)
+		return 0;
+	rte_cryptodev_stop(cd->id);
+	return start(cd, conf);
 }
 
 int
@@ -196,6 +240,8 @@ vhp_cryptodev_open(const struct vhp_cryptodev_conf *conf, struct vhp_crypto_engi
 	ret = make_pools(cd, conf);
 	if (ret == 0)
 		ret = start(cd, conf);
+	if (ret == 0)
+		ret = check_answers(cd, conf);
 	if (ret < 0) {
 		VHP_LOG(ERR, "%s: cannot be started: %s", conf->name, strerror(-ret));
 		close_engine(&cd->engine);

@@ -55,6 +55,20 @@ void cryptodev_read_caps(uint8_t id, struct vhp_crypto_caps *caps);
 int cryptodev_make_xforms(uint8_t id, const struct vhp_crypto_params *params,
 	struct rte_crypto_sym_xform xforms[2], struct vhp_crypto_shape *shape);
 
+/* ---- cryptodev_probe.c ------------------------------------------------------- */
+
+/** Are its answers right when data is in pieces? Main thread, started, nothing in flight. */
+bool cryptodev_probe_pieces(struct vhp_crypto_engine *engine);
+
+/** MACs that it says it has, and whose answers are wrong: bits as in caps. As above. */
+uint64_t cryptodev_probe_macs(struct vhp_crypto_engine *engine);
+
+/**
+ * Can it be asked for a MAC of nothing? If not it has to be started again, as its answers may be
+ * wrong from then on. As above.
+ */
+bool cryptodev_probe_empty(struct vhp_crypto_engine *engine);
+
 /* ---- cryptodev_rsa.c ---------------------------------------------------------- */
 
 struct cryptodev_rsa;

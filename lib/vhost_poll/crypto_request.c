@@ -189,6 +189,17 @@ chain_fits(const struct vhp_frame *f, const struct lengths *len,
 		       writable;
 }
 
+/* Is there nothing to cipher, or nothing to hash, for a session that does so? */
+static bool
+is_empty(enum vhp_crypto_kind kind, const struct lengths *len)
+{
+	bool hashes = kind == VHP_CRYPTO_HASH || kind == VHP_CRYPTO_MAC;
+
+	if (kind == VHP_CRYPTO_AEAD || kind == VHP_CRYPTO_AKCIPHER)
+		return false;
+	return (!hashes && len->cipher == 0) || (kind != VHP_CRYPTO_CIPHER && len->auth == 0);
+}
+
 static uint8_t
 check(const struct vhp_crypto_dev *dev, const struct vhp_frame *f,
 	const struct virtio_crypto_op_data_req *req, struct vhp_crypto_request *request,
@@ -206,6 +217,8 @@ check(const struct vhp_crypto_dev *dev, const struct vhp_frame *f,
 	if (!session_fits(session, req->header.opcode, &len, request) ||
 		!chain_fits(f, &len, request))
 		return VIRTIO_CRYPTO_BADMSG;
+	if (!dev->engine->caps.empty && is_empty(session->kind, &len))
+		return VIRTIO_CRYPTO_ERR;
 	vhp_iov_read(f->iov, f->n_read, VHP_CRYPTO_REQ_BYTES, job->iv, len.iv);
 	request->src_offset = VHP_CRYPTO_REQ_BYTES + len.iv;
 	request->src_bytes = len.src;

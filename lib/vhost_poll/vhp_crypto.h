@@ -111,6 +111,7 @@ struct vhp_crypto_caps {
 	uint32_t max_cipher_key_bytes, max_auth_key_bytes;
 	/** Data may lie in pieces that are multiples of the block; that of AEAD never may. */
 	bool pieces;
+	bool empty; /**< what is ciphered or hashed may be of length 0; of AEAD it always may */
 	/** A cipher may write to one piece elsewhere what it reads, up to so much; 0: it may not.
 	 */
 	uint32_t apart_bytes;

@@ -58,7 +58,10 @@ static const struct vhp_crypto_engine_ops ops = {
 
 static struct vhp_crypto_engine engine = {
 	.ops = &ops,
-	.caps = {.pieces = true, .max_bytes = VHP_CRYPTO_DATA_BYTES, .max_aead_bytes = 0x10000},
+	.caps = {.pieces = true,
+		.empty = true,
+		.max_bytes = VHP_CRYPTO_DATA_BYTES,
+		.max_aead_bytes = 0x10000},
 };
 
 /* ---- a chain -------------------------------------------------------------------------------- */
